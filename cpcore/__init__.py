@@ -1,0 +1,47 @@
+"""The tested code behind the book: exact attention over a sequence that is split across ranks.
+
+The public names are re-exported here; each module says what it owns. Importing this package loads
+numpy only, so that it also runs in a browser.
+"""
+
+from cpcore.chunks import (
+    ChunkStats,
+    attention_chunk_stats,
+    empty_stats,
+    finalize,
+    merge_chunk_stats,
+)
+from cpcore.dense import dense_attention, dense_attention_backward
+from cpcore.layouts import (
+    Layout,
+    contiguous,
+    from_lengths,
+    from_owned,
+    per_document,
+    striped,
+    zigzag,
+)
+from cpcore.masks import Visibility
+from cpcore.ring import ring_attention
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ChunkStats",
+    "Layout",
+    "Visibility",
+    "__version__",
+    "attention_chunk_stats",
+    "contiguous",
+    "dense_attention",
+    "dense_attention_backward",
+    "empty_stats",
+    "finalize",
+    "from_lengths",
+    "from_owned",
+    "merge_chunk_stats",
+    "per_document",
+    "ring_attention",
+    "striped",
+    "zigzag",
+]

@@ -1,0 +1,98 @@
+"""Checks of the arguments that `ring_attention` and the wrong variants in `pitfalls` share.
+
+Owns: chunk lists, their global positions, and padding. Leaves out: the attention itself.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cpcore.checks import (
+    Array,
+    attention_arrays,
+    expected,
+    float_array,
+    index_array,
+    zero_unused,
+)
+from cpcore.masks import Visibility
+
+
+def chunked_inputs(
+    query: ArrayLike,
+    key_chunks: Sequence[ArrayLike],
+    value_chunks: Sequence[ArrayLike],
+    visibility: Visibility | None = None,
+    query_positions: ArrayLike | None = None,
+    key_positions: Sequence[ArrayLike] | None = None,
+) -> tuple[Array, list[tuple[Array, Array]], Array, list[Array]]:
+    """query, (key, value) chunks, query positions and key positions, checked before any work.
+
+    Padding slots come back as zeros; NaN or infinity in any other slot is an error.
+    """
+    q, chunks = _chunk_arrays(query, key_chunks, value_chunks)
+    lengths = [k.shape[-2] for k, _ in chunks]
+    q_pos, k_pos = _positions(q.shape[-2], lengths, visibility, query_positions, key_positions)
+    q = _without_padding("query", q, q_pos, visibility)
+    clean = [
+        (
+            _without_padding(f"key_chunks[{i}]", k, pos, visibility),
+            _without_padding(f"value_chunks[{i}]", v, pos, visibility),
+        )
+        for i, ((k, v), pos) in enumerate(zip(chunks, k_pos, strict=True))
+    ]
+    return q, clean, q_pos, k_pos
+
+
+def _chunk_arrays(
+    query: ArrayLike, key_chunks: Sequence[ArrayLike], value_chunks: Sequence[ArrayLike]
+) -> tuple[Array, list[tuple[Array, Array]]]:
+    """The query and its (key, value) chunks, checked against each other before any work."""
+    if len(key_chunks) == 0:
+        raise expected("key_chunks", "at least one chunk", "none")
+    if len(value_chunks) != len(key_chunks):
+        raise expected("value_chunks", f"{len(key_chunks)} chunks", len(value_chunks))
+    q, chunks = float_array("query", query), []
+    for i, (key, value) in enumerate(zip(key_chunks, value_chunks, strict=True)):
+        names = ("query", f"key_chunks[{i}]", f"value_chunks[{i}]")
+        q, k, v = attention_arrays(names, q, key, value)
+        chunks.append((k, v))
+        for name, x, first in zip(names[1:], (k, v), chunks[0], strict=True):
+            if x.shape[:-2] + x.shape[-1:] != first.shape[:-2] + first.shape[-1:]:
+                raise expected(name, f"heads and width of chunk 0, {first.shape}", x.shape)
+    return q, chunks
+
+
+def _positions(
+    q_length: int,
+    k_lengths: list[int],
+    visibility: Visibility | None,
+    query_positions: ArrayLike | None,
+    key_positions: Sequence[ArrayLike] | None,
+) -> tuple[Array, list[Array]]:
+    """Global positions of the queries and of each chunk's keys."""
+    total = sum(k_lengths)
+    if key_positions is None:
+        k_pos = np.split(np.arange(total), np.cumsum(k_lengths)[:-1])
+    elif len(key_positions) != len(k_lengths):
+        raise expected("key_positions", f"{len(k_lengths)} arrays", len(key_positions))
+    else:
+        k_pos = [
+            index_array(f"key_positions[{i}]", pos, length=length)
+            for i, (pos, length) in enumerate(zip(key_positions, k_lengths, strict=True))
+        ]
+    if query_positions is not None:
+        return index_array("query_positions", query_positions, length=q_length), k_pos
+    if visibility is not None and q_length != total:
+        wanted = f"given when {q_length} queries meet {total} keys under a visibility"
+        raise expected("query_positions", wanted, None)
+    return np.arange(q_length), k_pos
+
+
+def _without_padding(
+    argument: str, array: Array, positions: Array, visibility: Visibility | None
+) -> Array:
+    """`array` with padding slots zeroed; NaN or infinity in any other slot is an error."""
+    real = None if visibility is None else ~visibility.padding(positions)
+    return zero_unused(argument, array, real)

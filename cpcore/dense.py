@@ -1,0 +1,133 @@
+"""Attention over the whole sequence at once, and its gradients, in the most obvious way.
+
+This is the oracle of every other module, so it imports none of them, keeps every matrix in full
+and repeats grouped keys instead of reshaping. It is slow on purpose.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[Any]
+
+
+def dense_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    *,
+    visible: ArrayLike | None = None,
+    scale: float | None = None,
+    keep: ArrayLike | None = None,
+) -> tuple[Array, Array]:
+    """softmax(scale · query · keyᵀ) · value, and the log-sum-exp of each row.
+
+    A row that sees no key has output 0 and lse -inf. `keep` is the dropout factor, 0 or
+    1/(1-rate): it multiplies the probabilities in the output, never the sum or lse.
+
+    Shapes: query (…, Q, D), key (…, K, D), value (…, K, Dv); visible bool and keep float,
+        broadcast to (…, Q, K); output (…, Q, Dv) in query's dtype, lse (…, Q) at least float32.
+        Axis -3 is heads when present: query head h reads key head h // (Hq / Hkv).
+    Raises: ValueError for wrong shapes or dtypes, or NaN or infinity in a slot that is seen.
+    Source: Vaswani et al. 2017 (arXiv:1706.03762), equation 1.
+    """
+    q, k, v, mask, scale = _prepare(query, key, value, visible, scale)
+    probs, lse = _probabilities(q, k, mask, scale)
+    output = (probs * _factor(keep, probs)) @ v
+    return output.astype(np.asarray(query).dtype), lse
+
+
+def dense_attention_backward(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    dout: ArrayLike,
+    *,
+    visible: ArrayLike | None = None,
+    scale: float | None = None,
+    keep: ArrayLike | None = None,
+) -> tuple[Array, Array, Array]:
+    """Gradients of Σ dout · output with respect to query, key and value.
+
+    Written from the softmax Jacobian, dS = P ∘ (dP - rowsum(P ∘ dP)); it does not use the shorter
+    form through delta = rowsum(dout · out), so that it can check that form.
+
+    Shapes: dout (…, Q, Dv); results as query, key and value, at least float32. A row that sees no
+        key contributes nothing. Other arguments as in `dense_attention`.
+    Raises: ValueError as `dense_attention`, and for a dout of the wrong shape.
+    Source: the chain rule; the same steps are in Dao et al. 2022 (arXiv:2205.14135), appendix B.
+    """
+    q, k, v, mask, scale = _prepare(query, key, value, visible, scale)
+    rows, shape = np.asarray(dout), (*q.shape[:-1], v.shape[-1])
+    if rows.shape != shape or not np.issubdtype(rows.dtype, np.floating):
+        raise ValueError(f"dout: expected floats {shape}, received {rows.dtype} {rows.shape}")
+    rows = _zero_unseen("dout", rows.astype(q.dtype), mask.any(axis=-1))
+    probs, _ = _probabilities(q, k, mask, scale)
+    factor = _factor(keep, probs)
+    dprobs = (rows @ v.swapaxes(-1, -2)) * factor
+    dscores = probs * (dprobs - (probs * dprobs).sum(axis=-1, keepdims=True))
+    dq = dscores @ k * scale
+    dk = dscores.swapaxes(-1, -2) @ q * scale
+    dv = (probs * factor).swapaxes(-1, -2) @ rows
+    return dq, _sum_group(dk, np.shape(key)), _sum_group(dv, np.shape(value))
+
+
+def _prepare(
+    query: ArrayLike, key: ArrayLike, value: ArrayLike, visible: ArrayLike | None, scale: Any
+) -> tuple[Array, Array, Array, Array, float]:
+    """Arrays in the accumulate dtype, key heads repeated, slots that no one sees set to zero."""
+    q, k, v = np.asarray(query), np.asarray(key), np.asarray(value)
+    if not all(np.issubdtype(array.dtype, np.floating) for array in (q, k, v)):
+        raise ValueError(f"dtypes: expected floats, received {q.dtype}, {k.dtype}, {v.dtype}")
+    group = q.shape[-3] // max(1, k.shape[-3]) if min(q.ndim, k.ndim) > 2 else 1
+    if group > 1:
+        k, v = np.repeat(k, group, axis=-3), np.repeat(v, group, axis=-3)  # (…, Hq, K, ·)
+    fits = q.ndim > 1 and k.shape[:-1] == v.shape[:-1] and q.shape[:-2] == k.shape[:-2]
+    if not fits or q.shape[-1] == 0 or q.shape[-1] != k.shape[-1]:
+        shapes = [np.shape(array) for array in (query, key, value)]
+        raise ValueError(f"shapes: expected (…, Q, D), (…, K, D), (…, K, Dv), received {shapes}")
+    mask = np.asarray(True if visible is None else visible)
+    if mask.dtype != np.bool_:
+        raise ValueError(f"visible: expected bool, received {mask.dtype}")
+    mask = np.broadcast_to(mask, (*q.shape[:-1], k.shape[-2]))
+    dtype = np.result_type(np.float32, q, k, v)
+    q = _zero_unseen("query", q.astype(dtype), mask.any(axis=-1))
+    k, v = (_zero_unseen("key, value", x.astype(dtype), mask.any(axis=-2)) for x in (k, v))
+    return q, k, v, mask, float(q.shape[-1] ** -0.5 if scale is None else scale)
+
+
+def _zero_unseen(name: str, array: Array, seen: Any) -> Array:
+    """NaN in a slot that no one sees must not meet a 0 in a product: 0 · NaN is NaN."""
+    array = np.where(seen[..., None], array, 0)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name}: expected finite numbers in seen slots, received NaN or infinity")
+    return array
+
+
+def _probabilities(q: Array, k: Array, mask: Array, scale: float) -> tuple[Array, Array]:
+    """Softmax weights (…, Q, K), all 0 in a row that sees nothing, and lse (…, Q)."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        scores = np.where(mask, (q * scale) @ k.swapaxes(-1, -2), -np.inf)
+        if not np.isfinite(scores[mask]).all():
+            raise ValueError(f"query, key: expected finite scores, received overflow in {q.dtype}")
+        top = scores.max(axis=-1, initial=-np.inf)
+        top = np.where(np.isneginf(top), 0, top)
+        weights = np.exp(scores - top[..., None])
+    total = weights.sum(axis=-1)
+    divisor = np.where(total == 0, 1, total)
+    return weights / divisor[..., None], np.where(total == 0, -np.inf, top + np.log(divisor))
+
+
+def _factor(keep: ArrayLike | None, probs: Array) -> Array:
+    """The dropout factor (…, Q, K), 1 everywhere without dropout."""
+    return np.broadcast_to(np.asarray(1 if keep is None else keep, probs.dtype), probs.shape)
+
+
+def _sum_group(gradient: Array, shape: tuple[int, ...]) -> Array:
+    """Gradients of the query heads that share a key head, added up."""
+    if gradient.shape == shape:
+        return gradient
+    group = gradient.shape[-3] // shape[-3]
+    folded = gradient.reshape(*shape[:-2], group, *shape[-2:])  # (…, Hkv, group, K, ·)
+    return np.asarray(folded.sum(axis=-3))

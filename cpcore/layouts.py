@@ -1,0 +1,148 @@
+"""Which rank owns which positions, and how data moves between the two orders.
+
+Logical order is the order of the text; physical order is rank after rank. A layout changes
+ownership only: it never sees a mask, so it cannot change who may attend to whom.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cpcore.checks import Array, expected, index_array, whole_number
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """A partition of positions 0 … S-1 over ranks, each rank's in the order it stores them.
+
+    Raises: ValueError unless every position is owned exactly once.
+    """
+
+    owned: tuple[Array, ...]
+
+    def __post_init__(self) -> None:
+        ranks = tuple(index_array(f"owned[{r}]", pos).copy() for r, pos in enumerate(self.owned))
+        if not ranks:
+            raise expected("owned", "at least one rank", "none")
+        every = np.sort(np.concatenate(ranks))
+        if not np.array_equal(every, np.arange(len(every))):
+            wanted = f"each position 0 … {len(every) - 1} exactly once"
+            raise expected("owned", wanted, [pos.tolist() for pos in ranks])
+        for pos in ranks:
+            pos.setflags(write=False)
+        object.__setattr__(self, "owned", ranks)
+
+    @property
+    def cp_size(self) -> int:
+        """Number of ranks R."""
+        return len(self.owned)
+
+    @property
+    def seq_len(self) -> int:
+        """Number of positions S."""
+        return sum(self.lengths)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Positions per rank; ranks may be empty."""
+        return tuple(len(pos) for pos in self.owned)
+
+    @property
+    def permutation(self) -> Array:
+        """physical = logical[permutation]."""
+        return np.concatenate(self.owned)
+
+    @property
+    def inverse(self) -> Array:
+        """logical = physical[inverse]; only by chance equal to the permutation."""
+        return np.argsort(self.permutation)
+
+    def shard(self, x: ArrayLike, axis: int = -2) -> list[Array]:
+        """Each rank's own slice of a logical-order array, as copies.
+
+        Raises: ValueError unless x has `seq_len` entries along `axis`.
+        """
+        array = np.asarray(x)
+        _check_axis("x", array, axis, self.seq_len)
+        return [np.take(array, pos, axis=axis) for pos in self.owned]
+
+    def unshard(self, parts: Sequence[ArrayLike], axis: int = -2) -> Array:
+        """The logical-order array from each rank's slice: undoes `shard`.
+
+        Raises: ValueError unless there is one part per rank, each of its rank's length.
+        """
+        arrays = [np.asarray(part) for part in parts]
+        if len(arrays) != self.cp_size:
+            raise expected("parts", f"{self.cp_size} arrays, one per rank", len(arrays))
+        for rank, (array, length) in enumerate(zip(arrays, self.lengths, strict=True)):
+            _check_axis(f"parts[{rank}]", array, axis, length)
+        return np.take(np.concatenate(arrays, axis=axis), self.inverse, axis=axis)
+
+
+def contiguous(seq_len: int, cp_size: int) -> Layout:
+    """Rank r owns positions [r·S//R, (r+1)·S//R): any S and R, at most one token apart."""
+    return Layout(tuple(_pieces(seq_len, cp_size)))
+
+
+def striped(seq_len: int, cp_size: int, stripe: int = 1) -> Layout:
+    """Stripes of `stripe` positions are dealt to the ranks in turn.
+
+    Source: Brandon et al. 2023, Striped Attention (arXiv:2311.09431), with stripe = 1.
+    """
+    seq_len, cp_size = _sizes(seq_len, cp_size)
+    owner = np.arange(seq_len) // whole_number("stripe", stripe, 1) % cp_size
+    return Layout(tuple(np.flatnonzero(owner == rank) for rank in range(cp_size)))
+
+
+def zigzag(seq_len: int, cp_size: int) -> Layout:
+    """Cut 2R pieces; rank r owns piece r and piece 2R-1-r, an early one and a late one."""
+    seq_len, cp_size = _sizes(seq_len, cp_size)
+    pieces = _pieces(seq_len, 2 * cp_size)
+    return Layout(tuple(np.concatenate((pieces[r], pieces[-1 - r])) for r in range(cp_size)))
+
+
+def from_lengths(lengths: Sequence[int]) -> Layout:
+    """Consecutive shards of the given lengths, such as [2, 3]; 0 makes an empty rank."""
+    sizes = [whole_number("lengths", length, 0) for length in lengths]
+    stops = np.cumsum(sizes, dtype=np.int64)
+    return Layout(tuple(np.arange(b - n, b) for n, b in zip(sizes, stops, strict=True)))
+
+
+def from_owned(owned: Sequence[ArrayLike]) -> Layout:
+    """A layout from the positions of each rank, in the order in which it stores them."""
+    return Layout(tuple(np.asarray(pos) for pos in owned))
+
+
+def per_document(
+    cu_seqlens: ArrayLike, cp_size: int, layout: Callable[[int, int], Layout] = zigzag
+) -> Layout:
+    """`layout` applied to every packed document on its own, so that each document is balanced.
+
+    Shapes: cu_seqlens (documents + 1,), where each document starts and the last one ends.
+    Raises: ValueError unless cu_seqlens starts at 0 and never falls.
+    """
+    bounds = index_array("cu_seqlens", cu_seqlens)
+    if len(bounds) == 0 or bounds[0] != 0 or (np.diff(bounds) < 0).any():
+        raise expected("cu_seqlens", "0 followed by rising ends", bounds.tolist())
+    shares: list[list[Array]] = [[] for _ in range(whole_number("cp_size", cp_size, 1))]
+    for start, stop in itertools.pairwise(bounds):
+        for share, pos in zip(shares, layout(int(stop - start), cp_size).owned, strict=True):
+            share.append(start + pos)
+    return Layout(tuple(np.concatenate([np.arange(0), *share]) for share in shares))
+
+
+def _pieces(seq_len: int, count: int) -> list[Array]:
+    seq_len, count = _sizes(seq_len, count)
+    return [np.arange(i * seq_len // count, (i + 1) * seq_len // count) for i in range(count)]
+
+
+def _sizes(seq_len: int, cp_size: int) -> tuple[int, int]:
+    return whole_number("seq_len", seq_len, 0), whole_number("cp_size", cp_size, 1)
+
+
+def _check_axis(argument: str, array: Array, axis: int, length: int) -> None:
+    if not -array.ndim <= axis < array.ndim or array.shape[axis] != length:
+        raise expected(argument, f"{length} positions along axis {axis}", f"shape {array.shape}")

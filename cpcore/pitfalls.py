@@ -1,0 +1,186 @@
+"""Wrong ways to combine chunks, each under a name, for pictures, exercises and tests.
+
+Nothing in the core imports this module. Every function documents what is wrong with it, for which
+inputs the fault stays hidden, and which public reports describe it. Each has the signature of
+the right function, so that one can stand in for the other.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cpcore.checks import Array
+from cpcore.chunk_inputs import chunked_inputs
+from cpcore.chunks import (
+    ChunkStats,
+    attention_chunk_stats,
+    empty_stats,
+    finalize,
+    merge_chunk_stats,
+)
+from cpcore.masks import Visibility
+
+Merge = Callable[[ChunkStats, ChunkStats], ChunkStats]
+
+
+def equal_weight_mean(
+    query: ArrayLike,
+    key_chunks: Sequence[ArrayLike],
+    value_chunks: Sequence[ArrayLike],
+    *,
+    visibility: Visibility | None = None,
+    query_positions: ArrayLike | None = None,
+    key_positions: Sequence[ArrayLike] | None = None,
+    scale: float | None = None,
+) -> Array:
+    """WRONG: the plain mean of the softmax outputs of the chunks that see something.
+
+    With B such chunks, chunk b has softmax mass Z_b / Z but is given 1 / B, so a row is off by
+    Σ_b (1/B - Z_b/Z) · O_b. Hidden when all masses are equal, or B = 1; for other masses only
+    values that happen to cancel hide it. Backward of this path: the gradient of the mean itself.
+
+    Shapes and Raises: as `cpcore.ring_attention`.
+    Source: reported as gpu-mode/ring-attention#6.
+    """
+    outputs, _, seen = _per_chunk(
+        query, key_chunks, value_chunks, visibility, query_positions, key_positions, scale
+    )
+    return _weighted_mean(outputs, seen).astype(np.asarray(query).dtype)
+
+
+def mean_over_all_chunks(
+    query: ArrayLike,
+    key_chunks: Sequence[ArrayLike],
+    value_chunks: Sequence[ArrayLike],
+    *,
+    visibility: Visibility | None = None,
+    query_positions: ArrayLike | None = None,
+    key_positions: Sequence[ArrayLike] | None = None,
+    scale: float | None = None,
+) -> Array:
+    """WRONG: the mean over every chunk, those that see nothing included as zeros.
+
+    The fault of `equal_weight_mean`, and on top of it a causal row shrinks by the share of
+    chunks that lie in its future. Hidden only where every chunk has the same mass.
+
+    Shapes and Raises: as `cpcore.ring_attention`.
+    """
+    outputs, _, seen = _per_chunk(
+        query, key_chunks, value_chunks, visibility, query_positions, key_positions, scale
+    )
+    return _weighted_mean(outputs, np.ones_like(seen)).astype(np.asarray(query).dtype)
+
+
+def key_count_mean(
+    query: ArrayLike,
+    key_chunks: Sequence[ArrayLike],
+    value_chunks: Sequence[ArrayLike],
+    *,
+    visibility: Visibility | None = None,
+    query_positions: ArrayLike | None = None,
+    key_positions: Sequence[ArrayLike] | None = None,
+    scale: float | None = None,
+) -> Array:
+    """WRONG: the mean of chunk outputs weighted by how many keys each row sees in the chunk.
+
+    Right for uneven chunks when every score is equal, which makes it pass the easy tests; wrong
+    as soon as scores differ between chunks, since mass is not a count of keys.
+
+    Shapes and Raises: as `cpcore.ring_attention`.
+    """
+    outputs, counts, _ = _per_chunk(
+        query, key_chunks, value_chunks, visibility, query_positions, key_positions, scale
+    )
+    return _weighted_mean(outputs, counts).astype(np.asarray(query).dtype)
+
+
+def merge_without_rescale(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
+    """WRONG: adds sums and outputs that are relative to different maxima.
+
+    Hidden when both maxima are equal, for instance in a test with uniform scores.
+    """
+    return ChunkStats(
+        acc.output + chunk.output, acc.sum + chunk.sum, np.maximum(acc.max, chunk.max)
+    )
+
+
+def merge_rescaling_sum_only(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
+    """WRONG: rescales the sum but forgets the output: the lse is right and the output is not."""
+    right = merge_chunk_stats(acc, chunk)
+    return right._replace(output=acc.output + chunk.output)
+
+
+def merge_with_flipped_sign(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
+    """WRONG: rescales by exp(new max - old max), the inverse of the right factor.
+
+    The state grows where it should shrink. Hidden when the maximum never changes.
+    """
+    top = np.maximum(acc.max, chunk.max)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        keep = np.exp(np.where(acc.sum == 0, 0, top - acc.max))
+        add = np.exp(np.where(chunk.sum == 0, 0, top - chunk.max))
+        return ChunkStats(
+            keep[..., None] * acc.output + add[..., None] * chunk.output,
+            keep * acc.sum + add * chunk.sum,
+            top,
+        )
+
+
+def add_lse(lse: ArrayLike, other: ArrayLike) -> Array:
+    """WRONG: the sum of two log-sum-exps, which multiplies the masses instead of adding them.
+
+    ln 3 and ln 1 give ln 3 instead of ln 4. Source: reported as ring-flash-attention#20.
+    """
+    return np.add(lse, other)
+
+
+def ring_attention_with(
+    merge: Merge,
+    query: ArrayLike,
+    key_chunks: Sequence[ArrayLike],
+    value_chunks: Sequence[ArrayLike],
+    *,
+    scale: float | None = None,
+) -> tuple[Array, Array]:
+    """(output, lse) of a full-attention loop over chunks that joins them by `merge`.
+
+    Shapes and Raises: as `cpcore.ring_attention` without a visibility; lse (…, Q).
+    """
+    q, chunks, _, _ = chunked_inputs(query, key_chunks, value_chunks)
+    parts = [attention_chunk_stats(q, k, v, scale=scale) for k, v in chunks]
+    acc = empty_stats(q.shape[:-1], chunks[0][1].shape[-1], parts[0].output.dtype)
+    for part in parts:
+        acc = merge(acc, part)
+    return finalize(acc)
+
+
+def _per_chunk(
+    query: ArrayLike,
+    key_chunks: Sequence[ArrayLike],
+    value_chunks: Sequence[ArrayLike],
+    visibility: Visibility | None,
+    query_positions: ArrayLike | None,
+    key_positions: Sequence[ArrayLike] | None,
+    scale: float | None,
+) -> tuple[Array, Array, Array]:
+    """Each chunk's own softmax output (B, …, Q, Dv), keys seen (B, …, Q), seen any (B, …, Q)."""
+    q, chunks, q_pos, k_pos = chunked_inputs(
+        query, key_chunks, value_chunks, visibility, query_positions, key_positions
+    )
+    outputs, counts = [], []
+    for (k, v), pos in zip(chunks, k_pos, strict=True):
+        visible = np.ones((len(q_pos), len(pos)), bool)
+        if visibility is not None:
+            visible = visibility.block(q_pos, pos)
+        output, _ = finalize(attention_chunk_stats(q, k, v, visible=visible, scale=scale))
+        outputs.append(output)
+        counts.append(np.broadcast_to(visible.sum(axis=-1), output.shape[:-1]))
+    return np.stack(outputs), np.stack(counts), np.stack(counts) > 0
+
+
+def _weighted_mean(outputs: Array, weights: Array) -> Array:
+    """Mean over the first axis; a row without weight is 0."""
+    total = weights.sum(axis=0)
+    mean = (outputs * weights[..., None]).sum(axis=0) / np.where(total == 0, 1, total)[..., None]
+    return np.where((total == 0)[..., None], 0, mean)

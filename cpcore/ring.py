@@ -1,0 +1,61 @@
+"""Attention over chunks of keys that arrive one at a time, as around a ring.
+
+Owns the loop over chunks and the global positions that go with it. Here masks and chunks meet.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cpcore.checks import Array, accumulate_dtype
+from cpcore.chunk_inputs import chunked_inputs
+from cpcore.chunks import attention_chunk_stats, empty_stats, finalize, merge_chunk_stats
+from cpcore.masks import Visibility
+
+# Rows are independent of each other, so they are processed in tiles of this many. The largest
+# temporary is one tile of scores, QUERY_TILE × (keys of a chunk) per head, however long S is.
+QUERY_TILE = 512
+
+
+def ring_attention(
+    query: ArrayLike,
+    key_chunks: Sequence[ArrayLike],
+    value_chunks: Sequence[ArrayLike],
+    *,
+    visibility: Visibility | None = None,
+    query_positions: ArrayLike | None = None,
+    key_positions: Sequence[ArrayLike] | None = None,
+    scale: float | None = None,
+) -> Array:
+    """Exact attention over all chunks, without ever holding the full score matrix.
+
+    The summary of every chunk is merged into a running state, which is divided once at the end.
+    The result is that of one softmax over the concatenated keys, for any split and any order.
+
+    Shapes: query (…, Q, D); key_chunks a list of (…, c, D), value_chunks of (…, c, Dv), c may
+        differ and be 0. query_positions (Q,), key_positions one array (c,) per chunk: global
+        positions. Default: keys count on from 0, and queries do too if Q is the number of keys.
+        visibility None = full. Result (…, Q, Dv) in query's dtype.
+    Raises: ValueError for wrong shapes, dtypes or positions, and for NaN or infinity in any slot
+        that is not padding, before any work is done.
+    Source: Liu et al. 2023, Ring Attention (arXiv:2310.01889); the state is that of `chunks`.
+    """
+    q, chunks, q_pos, k_pos = chunked_inputs(
+        query, key_chunks, value_chunks, visibility, query_positions, key_positions
+    )
+    value_dim = chunks[0][1].shape[-1]
+    state_dtype = accumulate_dtype(q.dtype, *(x.dtype for chunk in chunks for x in chunk))
+    output = np.empty((*q.shape[:-1], value_dim), q.dtype)
+    for start in range(0, q.shape[-2], QUERY_TILE):
+        tile = slice(start, start + QUERY_TILE)
+        rows = q[..., tile, :].astype(state_dtype)
+        acc = empty_stats(rows.shape[:-1], value_dim, state_dtype)
+        for (k, v), pos in zip(chunks, k_pos, strict=True):
+            visible = None if visibility is None else visibility.block(q_pos[tile], pos)
+            if visible is not None and not visible.any():
+                continue  # nothing here for these rows: the merge would change no bit
+            stats = attention_chunk_stats(rows, k, v, visible=visible, scale=scale)
+            acc = merge_chunk_stats(acc, stats)
+        output[..., tile, :], _ = finalize(acc, q.dtype)
+    return output
