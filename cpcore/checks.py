@@ -101,7 +101,8 @@ def score_scale(scale: float | None, width: int) -> float:
     """`scale`, or the default D**-0.5."""
     if scale is None:
         return float(width**-0.5)
-    if not np.isreal(scale) or np.ndim(scale) or not np.isfinite(scale):
+    real = isinstance(scale, int | float | np.integer | np.floating)
+    if not real or isinstance(scale, bool) or not np.isfinite(scale):
         raise expected("scale", "a finite number", repr(scale))
     return float(scale)
 

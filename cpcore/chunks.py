@@ -72,13 +72,8 @@ def attention_chunk_stats(
         output = _per_kv_head(weights, v) @ v.astype(weights.dtype, copy=False)
     if not np.isfinite(output).all():
         raise expected("value_chunk", f"a weighted sum that fits {output.dtype}", "an overflow")
-    return ChunkStats(
-        output=output.reshape(
-            *q.shape[:-1], v.shape[-1]
-        ),  # (…, Hkv, group·Q, Dv) -> (…, Hq, Q, Dv)
-        sum=weights.sum(axis=-1),
-        max=top,
-    )
+    output = output.reshape(*q.shape[:-1], v.shape[-1])  # (…, Hkv, group·Q, Dv) -> (…, Hq, Q, Dv)
+    return ChunkStats(output=output, sum=weights.sum(axis=-1), max=top)
 
 
 def merge_chunk_stats(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
@@ -89,9 +84,14 @@ def merge_chunk_stats(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
     deliver blocks in any order. A side that saw no key adds exactly nothing, whatever it holds.
 
     Shapes: output (…, Q, Dv), sum (…, Q), max (…, Q) on both sides and in the result.
-    Raises: ValueError if the two describe different queries or differ in dtype.
+    Raises: ValueError if the two describe different queries, differ in dtype, or overflow.
     Source: the parallel operator of Milakov & Gimelshein 2018 (arXiv:1805.02867) for max and sum;
         Rabe & Staats 2021 (arXiv:2112.05682) for the weighted values.
+
+    >>> left = attention_chunk_stats([[1.0]], [[0.0]], [[0.0]])
+    >>> right = attention_chunk_stats([[1.0]], [[np.log(3)]], [[4.0]])
+    >>> finalize(merge_chunk_stats(left, right))[0].round(6)  # the plain mean would be 2
+    array([[3.]])
     """
     stats_parts("acc", *acc)
     stats_parts("chunk", *chunk)
@@ -101,11 +101,11 @@ def merge_chunk_stats(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
     safe = _finite_or_zero(top)
     with np.errstate(under="ignore", over="ignore"):
         keep, add = np.exp(acc_max - safe), np.exp(chunk_max - safe)
-        return ChunkStats(
-            output=_weighted(acc, keep) + _weighted(chunk, add),
-            sum=keep * acc.sum + add * chunk.sum,
-            max=top,
-        )
+        output = _weighted(acc, keep) + _weighted(chunk, add)
+        total = keep * acc.sum + add * chunk.sum
+    if not np.isfinite(output).all():
+        raise expected("chunk", f"a weighted sum that fits {output.dtype}", "an overflow")
+    return ChunkStats(output=output, sum=total, max=top)
 
 
 def empty_stats(rows_shape: tuple[int, ...], value_dim: int, dtype: DTypeLike) -> ChunkStats:
@@ -132,6 +132,9 @@ def finalize(stats: ChunkStats, dtype: DTypeLike | None = None) -> tuple[Array, 
     Shapes: output (…, Q, Dv) in `dtype` (default: the accumulate dtype); lse (…, Q), always in the
         accumulate dtype, since rounding it to 16 bits would distort every weight rebuilt from it.
     Raises: ValueError for a malformed state or a dtype that is not floating.
+
+    >>> finalize(empty_stats((1,), 2, np.float32))
+    (array([[0., 0.]], dtype=float32), array([-inf], dtype=float32))
     """
     stats_parts("stats", *stats)
     unseen = stats.sum == 0

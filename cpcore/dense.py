@@ -31,6 +31,9 @@ def dense_attention(
         Axis -3 is heads when present: query head h reads key head h // (Hq / Hkv).
     Raises: ValueError for wrong shapes or dtypes, or NaN or infinity in a slot that is seen.
     Source: Vaswani et al. 2017 (arXiv:1706.03762), equation 1.
+
+    >>> dense_attention([[1.0]], [[0.0], [np.log(3)]], [[0.0], [4.0]])[0].round(6)
+    array([[3.]])
     """
     q, k, v, mask, scale = _prepare(query, key, value, visible, scale)
     probs, lse = _probabilities(q, k, mask, scale)

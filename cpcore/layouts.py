@@ -98,7 +98,11 @@ def striped(seq_len: int, cp_size: int, stripe: int = 1) -> Layout:
 
 
 def zigzag(seq_len: int, cp_size: int) -> Layout:
-    """Cut 2R pieces; rank r owns piece r and piece 2R-1-r, an early one and a late one."""
+    """Cut 2R pieces; rank r owns piece r and piece 2R-1-r, an early one and a late one.
+
+    >>> zigzag(8, 2).permutation, zigzag(8, 2).inverse
+    (array([0, 1, 6, 7, 2, 3, 4, 5]), array([0, 1, 4, 5, 6, 7, 2, 3]))
+    """
     seq_len, cp_size = _sizes(seq_len, cp_size)
     pieces = _pieces(seq_len, 2 * cp_size)
     return Layout(tuple(np.concatenate((pieces[r], pieces[-1 - r])) for r in range(cp_size)))
@@ -123,6 +127,9 @@ def per_document(
 
     Shapes: cu_seqlens (documents + 1,), where each document starts and the last one ends.
     Raises: ValueError unless cu_seqlens starts at 0 and never falls.
+
+    >>> [pos.tolist() for pos in per_document([0, 4, 8], cp_size=2).owned]
+    [[0, 3, 4, 7], [1, 2, 5, 6]]
     """
     bounds = index_array("cu_seqlens", cu_seqlens)
     if len(bounds) == 0 or bounds[0] != 0 or (np.diff(bounds) < 0).any():

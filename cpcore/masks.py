@@ -19,7 +19,7 @@ Verdict = Literal["empty", "full", "partial"]
 class Visibility:
     """The rule by which query position i may attend to key position j; all parts must agree.
 
-    causal: j ≤ i. window n: the n latest keys including self if causal, else |i - j| < n.
+    causal: j ≤ i. window n: the n latest keys including self if causal, else abs(i - j) < n.
     documents: one id per global position, positions of equal id see each other; -1 is padding,
     which sees nothing and is seen by none. relation: any bool matrix (S, S), for teaching.
 
@@ -47,6 +47,10 @@ class Visibility:
 
         Shapes: q_pos (Q,) and k_pos (K,), global positions in any order.
         Raises: ValueError for positions that are not 1-D integers within the documents.
+
+        >>> Visibility(window=2).block([2, 3], [1, 2, 3]).astype(int)
+        array([[1, 1, 0],
+               [0, 1, 1]])
         """
         q, k = self._positions("q_pos", q_pos), self._positions("k_pos", k_pos)
         behind = q[:, None] - k[None, :]  # (Q, K): how far the key lies before the query

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, accumulate_dtype
+from cpcore.checks import Array, accumulate_dtype, score_scale
 from cpcore.chunk_inputs import chunked_inputs
 from cpcore.chunks import attention_chunk_stats, empty_stats, finalize, merge_chunk_stats
 from cpcore.masks import Visibility
@@ -40,11 +40,15 @@ def ring_attention(
     Raises: ValueError for wrong shapes, dtypes or positions, and for NaN or infinity in any slot
         that is not padding, before any work is done.
     Source: Liu et al. 2023, Ring Attention (arXiv:2310.01889); the state is that of `chunks`.
+
+    >>> key_chunks, value_chunks = [[[0.0]], [[np.log(3)]]], [[[0.0]], [[4.0]]]
+    >>> ring_attention([[1.0]], key_chunks, value_chunks).round(6)
+    array([[3.]])
     """
     q, chunks, q_pos, k_pos = chunked_inputs(
         query, key_chunks, value_chunks, visibility, query_positions, key_positions
     )
-    value_dim = chunks[0][1].shape[-1]
+    scale, value_dim = score_scale(scale, q.shape[-1]), chunks[0][1].shape[-1]
     state_dtype = accumulate_dtype(q.dtype, *(x.dtype for chunk in chunks for x in chunk))
     output = np.empty((*q.shape[:-1], value_dim), q.dtype)
     for start in range(0, q.shape[-2], QUERY_TILE):

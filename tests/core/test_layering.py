@@ -1,0 +1,121 @@
+"""The house rules of the package: imports go down only, a light import, a small reading core."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import cpcore
+
+PACKAGE = Path(cpcore.__file__).parent
+READING_CORE = ("dense", "masks", "chunks", "layouts", "ring", "replay", "ledger")
+# What each module may import of ours. A new module needs a line here: that is the point.
+MAY_IMPORT: dict[str, set[str]] = {
+    "checks": set(),
+    "dense": set(),
+    "masks": {"checks"},
+    "layouts": {"checks"},
+    "chunks": {"checks"},
+    "chunk_inputs": {"checks", "masks"},
+    "ring": {"checks", "chunk_inputs", "chunks", "masks"},
+    "pitfalls": {"checks", "chunk_inputs", "chunks", "masks"},
+    "__init__": {"chunks", "dense", "layouts", "masks", "ring"},
+}
+STANDARD = set(sys.stdlib_module_names)
+
+
+def core_modules() -> list[Path]:
+    return sorted(PACKAGE.glob("*.py"))
+
+
+def imports_of(source: str) -> set[str]:
+    """Absolute names of every module that the source imports, at any depth."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide the layer"
+            module = node.module or ""
+            names |= {module} if module != "cpcore" else {f"cpcore.{a.name}" for a in node.names}
+    return names
+
+
+def test_the_import_walk_sees_every_form_of_import() -> None:
+    source = "import a.b\ndef f():\n    from cpcore import ring\n    from cpcore.masks import x"
+    assert imports_of(source) == {"a.b", "cpcore.ring", "cpcore.masks"}
+
+
+@pytest.mark.parametrize("path", core_modules(), ids=lambda path: path.stem)
+def test_a_core_module_imports_numpy_the_standard_library_and_what_lies_below(path: Path) -> None:
+    for name in imports_of(path.read_text(encoding="utf-8")):
+        root, *rest = name.split(".")
+        if root == "cpcore":
+            assert rest[0] in MAY_IMPORT[path.stem], f"{path.stem} imports {name}"
+        else:
+            assert root == "numpy" or root in STANDARD, f"{path.stem} imports {name}"
+
+
+def test_the_allowed_imports_have_no_cycle() -> None:
+    height: dict[str, int] = {}
+    waiting = dict(MAY_IMPORT)
+    while waiting:
+        ready = [name for name, below in waiting.items() if below <= height.keys()]
+        assert ready, f"a cycle among {sorted(waiting)}"
+        for name in ready:
+            height[name] = 1 + max((height[b] for b in waiting.pop(name)), default=0)
+    assert height["checks"] < height["masks"] < height["ring"] < height["__init__"]
+
+
+def test_masks_know_no_ranks_and_layouts_know_no_masks() -> None:
+    assert not MAY_IMPORT["masks"] & {"layouts", "ring", "chunks"}
+    assert not MAY_IMPORT["layouts"] & {"masks", "ring", "chunks"}
+    assert not MAY_IMPORT["dense"]
+
+
+def test_importing_the_package_loads_neither_torch_nor_plotting_nor_widgets() -> None:
+    code = "import sys, cpcore, cpcore.pitfalls; print('\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = set(done.stdout.split())
+    assert {"cpcore.ring", "numpy"} <= loaded
+    heavy = {"torch", "matplotlib", "ipywidgets", "IPython", "traitlets", "cpcore.ui"}
+    assert not loaded & heavy
+    assert not {name for name in loaded if name.startswith("cpcore.ui")}
+
+
+def test_the_reading_core_fits_in_700_lines_and_no_module_exceeds_200() -> None:
+    total = 0
+    for path in core_modules():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert len(lines) <= 200, path.stem
+        if path.stem in READING_CORE:
+            total += sum(1 for line in lines if line.strip())
+    assert 300 < total <= 700
+
+
+def test_no_core_function_is_longer_than_40_lines() -> None:
+    """Docstrings do not count: they explain, the body is what must be held in the head."""
+    seen = 0
+    for path in core_modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                first = node.body[1] if ast.get_docstring(node) and node.body[1:] else node.body[0]
+                assert (node.end_lineno or 0) - first.lineno < 40, f"{path.stem}.{node.name}"
+                seen += 1
+    assert seen > 50
+
+
+def test_every_public_name_is_exported_documented_and_typed() -> None:
+    for name in cpcore.__all__:
+        thing = getattr(cpcore, name)
+        if name != "__version__":
+            assert (thing.__doc__ or "").strip(), name
+    for path in core_modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+                assert node.returns is not None, f"{path.stem}.{node.name}"
+                assert ast.get_docstring(node), f"{path.stem}.{node.name}"

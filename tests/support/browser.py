@@ -1,0 +1,139 @@
+"""A visit to a page in Chromium, with everything that the page asked for and complained about."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, BrowserContext, Page, Response, Route
+
+from scripts import serve
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+# The theme's own two notes; anything else in the console is a fault.
+ALLOWED_CONSOLE = ("[PST]", "[togglebutton]")
+FONTS = (".woff2", ".woff", ".ttf")
+WIDTHS = (390, 1280)
+SCHEMES = ("light", "dark")
+# Findings in markup that the theme makes and we cannot change from here, by rule and element.
+UPSTREAM: dict[str, tuple[str, str]] = {}
+
+
+def chromium() -> str | None:
+    """Path of a Chromium on this machine."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
+
+
+@dataclass
+class Record:
+    """What one context saw: requests that left the site, console lines, page errors, weights."""
+
+    home: str
+    outside: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    responses: list[Response] = field(default_factory=list)
+
+    def clear(self) -> None:
+        """Forget what was seen so far."""
+        for seen in (self.outside, self.complaints, self.responses):
+            seen.clear()
+
+    def weight(self) -> tuple[int, int]:
+        """Bytes of all responses, plain and gzipped, fonts apart."""
+        bodies = [r.body() for r in self.responses if not urlsplit(r.url).path.endswith(FONTS)]
+        return sum(map(len, bodies)), sum(len(gzip.compress(body, 6)) for body in bodies)
+
+
+def record(context: BrowserContext, home: str) -> Record:
+    """Watch a context: requests to another host are noted and refused."""
+    seen = Record(home)
+
+    def route(route: Route) -> None:
+        url = route.request.url
+        if url.startswith((home, "data:", "blob:")):
+            route.continue_()
+        else:
+            seen.outside.append(url)
+            route.abort()
+
+    def note(kind: str, text: str) -> None:
+        if not text.startswith(ALLOWED_CONSOLE) and kind in ("warning", "error"):
+            seen.complaints.append(f"console {kind}: {text}")
+
+    context.route("**/*", route)
+    context.on("console", lambda message: note(message.type, message.text))
+    context.on("weberror", lambda error: seen.complaints.append(f"page error: {error.error}"))
+    context.on("response", lambda response: seen.responses.append(response))
+    return seen
+
+
+@contextmanager
+def visiting(browser: Browser, home: str, **options: Any) -> Iterator[tuple[Page, Record]]:
+    """A fresh page whose context is watched; `options` go to the browser context."""
+    context = browser.new_context(**options)
+    try:
+        seen = record(context, home)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        yield page, seen
+    finally:
+        context.close()
+
+
+@contextmanager
+def serving(site: Path) -> Iterator[str]:
+    """The address of a folder served on a free localhost port."""
+    server = serve.open_server(site, range(1))
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def scrolls_sideways(page: Page) -> list[str]:
+    """The widest elements if the page is wider than its window, else nothing."""
+    script = """() => {
+      const width = document.documentElement.clientWidth;
+      if (document.documentElement.scrollWidth <= width) return [];
+      return [...document.querySelectorAll("main *")]
+        .filter(e => e.getBoundingClientRect().right > width + 1).slice(0, 3)
+        .map(e => e.tagName + "." + e.className);
+    }"""
+    wide: list[str] = page.evaluate(script)
+    overflow = page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    return [f"{overflow} px too wide: {wide}"] if overflow > 0 else []
+
+
+def axe_findings(page: Page, axe: str) -> list[str]:
+    """Serious and critical findings of axe, upstream exceptions apart."""
+    page.evaluate(axe)
+    violations = page.evaluate("async () => (await axe.run(document)).violations")
+    return [
+        f"{v['id']} ({v['impact']}): {node['target']} {node['html'][:120]}"
+        for v in violations
+        if v["impact"] in ("serious", "critical")
+        for node in v["nodes"]
+        if UPSTREAM.get(v["id"], ("", ""))[0] not in node["html"] or v["id"] not in UPSTREAM
+    ]
