@@ -184,9 +184,8 @@ def _seen_max(stats: ChunkStats) -> Array:
 
 
 def _weighted(stats: ChunkStats, weight: Array) -> Array:
-    """weight · output, selected so that an unseen side adds nothing, even if it holds NaN."""
-    unseen = (stats.sum == 0)[..., None]
-    return np.where(unseen, 0, weight[..., None] * np.where(unseen, 0, stats.output))
+    """weight · output; an unseen side adds nothing, even if it holds NaN: 0 · NaN would be NaN."""
+    return weight[..., None] * np.where((stats.sum == 0)[..., None], 0, stats.output)
 
 
 def _same_queries(acc: ChunkStats, chunk: ChunkStats) -> None:

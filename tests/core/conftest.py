@@ -1,10 +1,9 @@
 """Every core test runs with numpy's division and invalid flags raised and warnings as errors.
 
 Hypothesis is derandomised, so that a test has one outcome. CPCORE_EXPLORE=1 looks further: random
-seeds, ten times the examples.
+seeds, twenty times the examples.
 """
 
-import os
 import warnings
 from collections.abc import Iterator
 
@@ -12,14 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.cases import EXPLORING
+
 slow_data = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile(
     "fixed", derandomize=True, database=None, deadline=None, suppress_health_check=slow_data
 )
-settings.register_profile(
-    "explore", max_examples=1000, database=None, deadline=None, suppress_health_check=slow_data
-)
-settings.load_profile("explore" if os.environ.get("CPCORE_EXPLORE") == "1" else "fixed")
+settings.register_profile("explore", database=None, deadline=None, suppress_health_check=slow_data)
+settings.load_profile("explore" if EXPLORING else "fixed")
 
 
 @pytest.fixture(autouse=True)

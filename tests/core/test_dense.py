@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from cpcore import dense_attention, dense_attention_backward
-from tests.support.cases import Case, cases
+from tests.support.cases import Case, cases, examples
 from tests.support.tolerance import Problem, assert_within, reference, tolerance
 
 Array = NDArray[Any]
@@ -94,7 +94,7 @@ def through_torch(p: Problem) -> tuple[Array, ...]:
     return out.detach().numpy(), *grads
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(cases(backward=True), st.integers(0, 2**16), st.booleans())
 def test_dense_equals_torch_autograd_forward_and_backward(
     case: Case, seed: int, dropped: bool

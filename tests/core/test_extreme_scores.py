@@ -67,9 +67,10 @@ def test_a_visible_score_that_overflows_is_refused_in_chunks_and_in_dense(sign: 
 
 
 def test_an_overflow_in_a_hidden_score_does_no_harm() -> None:
-    q = np.full((1, 1), 2.0**100, np.float32)
-    k = np.array([[2.0**100], [-(2.0**100)], [0.0]], np.float32)
-    v, visible = np.array([[1.0], [2.0], [4.0]], np.float32), np.array([[False, False, True]])
+    """Hidden scores of inf, -inf, and inf - inf, which is invalid."""
+    q = np.full((1, 2), 2.0**100, np.float32)
+    k = 2.0**100 * np.array([[1, 1], [-1, -1], [1, -1], [0, 0]], np.float32)
+    v, visible = np.array([[1.0], [2.0], [3.0], [4.0]], np.float32), np.array([[0, 0, 0, 1]], bool)
     stats = attention_chunk_stats(q, k, v, visible=visible)
     assert [float(x.item()) for x in stats] == [4.0, 1.0, 0.0]
     assert float(dense_attention(q, k, v, visible=visible)[0].item()) == 4.0

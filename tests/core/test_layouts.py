@@ -167,6 +167,18 @@ def test_from_owned_keeps_the_given_order_and_copies() -> None:
     assert owned(layout) == [[2, 0], [1]]
 
 
+def test_per_document_zigzag_gives_both_ranks_the_same_work_at_each_step() -> None:
+    layout = per_document([0, 4, 12, 20], 2)
+    assert owned(layout) == [
+        [0, 3, 4, 5, 10, 11, 12, 13, 18, 19],
+        [1, 2, 6, 7, 8, 9, 14, 15, 16, 17],
+    ]
+    rule = Visibility(documents=np.repeat([0, 1, 2], [4, 8, 8]))
+    mine, other = layout.owned
+    assert [rule.pairs(mine, mine), rule.pairs(mine, other)] == [23, 18]
+    assert [rule.pairs(other, other), rule.pairs(other, mine)] == [23, 18]
+
+
 def test_per_document_balances_each_document_on_its_own() -> None:
     assert owned(per_document([0, 4, 12], 2)) == [[0, 3, 4, 5, 10, 11], [1, 2, 6, 7, 8, 9]]
     assert owned(per_document([0, 4, 12], 2, contiguous)) == [

@@ -57,6 +57,12 @@ def test_twice_the_chunk_needs_more_temporary_memory(causal: bool) -> None:
     assert 1.5 * small < large < 2.5 * small
 
 
+def test_scores_become_weights_in_place() -> None:
+    """One tile of scores, its finiteness check of a byte each, and little more: not two tiles."""
+    tile = 512 * 1024 * np.dtype(np.float32).itemsize
+    assert tile < peak_bytes(512, 4096, 1024, causal=False) < 1.6 * tile
+
+
 def test_the_full_score_matrix_is_never_allocated() -> None:
     rows = keys = 4096
     matrix = rows * keys * np.dtype(np.float32).itemsize

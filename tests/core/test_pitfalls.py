@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from numpy.typing import NDArray
 
 from cpcore import (
@@ -25,7 +25,7 @@ from cpcore.pitfalls import (
     merge_without_rescale,
     ring_attention_with,
 )
-from tests.support.cases import Case, cases
+from tests.support.cases import Case, cases, examples
 from tests.support.errors import refused
 from tests.support.tolerance import assert_within
 
@@ -76,7 +76,7 @@ def test_values_that_happen_to_cancel_hide_the_equal_weight_mean() -> None:
     assert ring_attention(*shown, scale=1.0).item() == pytest.approx(3)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(cases())
 def test_the_equal_weight_mean_is_off_by_exactly_its_formula(case: Case) -> None:
     """mean - right = Σ_b (1/B - Z_b/Z) · O_b over the B chunks that see something, row by row."""

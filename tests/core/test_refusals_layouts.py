@@ -62,6 +62,13 @@ def test_a_bad_layout_is_refused(
         make()
 
 
+def test_a_document_layout_with_another_rank_count_is_refused() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        per_document([0, 4], 2, layout=lambda seq_len, _: contiguous(seq_len, 3))
+    with pytest.raises(ValueError, match="zip"):
+        per_document([0, 4], 2, layout=lambda seq_len, _: contiguous(seq_len, 1))
+
+
 def test_data_of_another_length_is_refused() -> None:
     layout = contiguous(4, 2)
     with refused("x", "4 positions along axis -2", "shape (5, 1)"):

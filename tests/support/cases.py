@@ -1,9 +1,11 @@
 """Random attention problems for hypothesis: shapes, splits, rules, dtypes and memory layouts."""
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -11,6 +13,7 @@ from tests.support.relation import double_loop
 from tests.support.tolerance import Problem
 
 Array = NDArray[Any]
+EXPLORING = os.environ.get("CPCORE_EXPLORE") == "1"
 FLOATS = (np.float16, np.float32, np.float64)
 VIEWS = ("plain", "fortran", "swapped", "reversed", "strided", "readonly")
 
@@ -30,6 +33,11 @@ class Case:
 
     def key_positions(self) -> list[Array]:
         return self.split(np.array(self.k_pos, np.int64), axis=0)
+
+
+def examples(count: int) -> settings:
+    """Run a property on this many examples; on twenty times as many when exploring."""
+    return settings(max_examples=20 * count if EXPLORING else count)
 
 
 def as_view(array: Array, kind: str) -> Array:

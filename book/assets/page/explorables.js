@@ -1,0 +1,297 @@
+/* Explorables: native controls that switch between pictures drawn by Python.
+ *
+ * A page holds the first picture of each explorable as plain HTML. This script adds the controls
+ * that data-controls describes, and loads explorables/NAME.js, all pictures of that explorable,
+ * when the reader comes near or first uses a control. It is a classic script, and so is the data:
+ * both work from disk, where modules and fetch are blocked, and under a strict content policy.
+ * All HTML that is inserted here comes from that data file, which the build writes.
+ */
+(function () {
+  "use strict";
+
+  var here = document.currentScript.src;
+  var reduced = window.matchMedia("(prefers-reduced-motion: reduce)");
+  var PLAY_MS = 1500;
+  var data = {}; // name -> pictures of the whole grid
+  var waiting = {}; // name -> functions to call when its pictures, or an error, arrive
+  var count = 0; // makes ids of controls unique within the page
+
+  window.cpExplorables = {
+    register: function (name, pictures) {
+      data[name] = pictures;
+    },
+  };
+
+  function load(name, done) {
+    if (data[name]) {
+      done(true);
+      return;
+    }
+    if (waiting[name]) {
+      waiting[name].push(done);
+      return;
+    }
+    waiting[name] = [done];
+    var script = document.createElement("script");
+    var finish = function () {
+      var calls = waiting[name];
+      delete waiting[name];
+      if (!data[name]) script.remove(); // so that the next use tries again
+      calls.forEach(function (call) {
+        call(Boolean(data[name]));
+      });
+    };
+    script.onload = finish;
+    script.onerror = finish;
+    script.src = new URL("../explorables/" + name + ".js", here).href;
+    document.head.appendChild(script);
+  }
+
+  function element(tag, properties, children) {
+    var made = document.createElement(tag);
+    Object.keys(properties || {}).forEach(function (key) {
+      if (key in made) made[key] = properties[key];
+      else made.setAttribute(key, properties[key]);
+    });
+    (children || []).forEach(function (child) {
+      made.append(child);
+    });
+    return made;
+  }
+
+  /* Each builder returns what is shown, plus read() -> place in the grid, and write(place). */
+
+  function choice(control, changed) {
+    var id = "cp-control-" + ++count;
+    var select = element(
+      "select",
+      { id: id, onchange: changed },
+      control.options.map(function (pair) {
+        return element("option", { value: pair[0], textContent: pair[1] });
+      })
+    );
+    return {
+      size: control.options.length,
+      start: 0,
+      node: element("div", { className: "cp-control" }, [
+        element("label", { htmlFor: id, textContent: control.label }),
+        select,
+      ]),
+      read: function () {
+        return select.selectedIndex;
+      },
+      write: function (place) {
+        select.selectedIndex = place;
+      },
+    };
+  }
+
+  function range(control, changed) {
+    var id = "cp-control-" + ++count;
+    var shown = element("output", { htmlFor: id });
+    var input = element("input", { type: "range", id: id });
+    input.min = control.min;
+    input.max = control.max;
+    input.step = 1;
+    var say = function () {
+      shown.textContent = String(input.value).replace("-", "\u2212");
+    };
+    input.oninput = function () {
+      say();
+      changed();
+    };
+    return {
+      size: control.max - control.min + 1,
+      start: control.value - control.min,
+      node: element("div", { className: "cp-control" }, [
+        element("label", { htmlFor: id, textContent: control.label }),
+        element("span", { className: "cp-range" }, [input, shown]),
+      ]),
+      read: function () {
+        return Number(input.value) - control.min;
+      },
+      write: function (place) {
+        input.value = place + control.min;
+        say();
+      },
+    };
+  }
+
+  function stepper(control, changed, quiet) {
+    var place = 0;
+    var timer = null;
+    var shown = element("span", { className: "cp-count" });
+    var back = element("button", { type: "button", textContent: "Back" });
+    var step = element("button", { type: "button", textContent: "Step" });
+    var play = element("button", { type: "button", textContent: "Play" });
+    var note = element("span", {
+      className: "cp-why",
+      textContent: "Play is off: this device asks for reduced motion. Use Step.",
+    });
+
+    function refresh() {
+      shown.textContent = control.label.toLowerCase() + " " + place + " of " + control.max;
+      // aria-disabled keeps a focused button focusable at either end
+      back.setAttribute("aria-disabled", String(place === 0));
+      step.setAttribute("aria-disabled", String(place === control.max));
+      play.disabled = reduced.matches;
+      note.hidden = !reduced.matches;
+    }
+    function stop() {
+      if (timer !== null) clearInterval(timer);
+      timer = null;
+      play.textContent = "Play";
+      quiet(false);
+    }
+    function move(to) {
+      if (to < 0 || to > control.max) return;
+      place = to;
+      refresh();
+      changed();
+    }
+    function advance() {
+      move(place + 1);
+      if (place === control.max) stop();
+    }
+    back.onclick = function () {
+      stop();
+      move(place - 1);
+    };
+    step.onclick = function () {
+      stop();
+      move(place + 1);
+    };
+    play.onclick = function () {
+      if (timer !== null) {
+        stop();
+        return;
+      }
+      quiet(true); // a picture every second would flood a screen reader
+      play.textContent = "Pause";
+      timer = setInterval(advance, PLAY_MS);
+      move(place === control.max ? 0 : place + 1);
+    };
+    reduced.addEventListener("change", function () {
+      stop();
+      refresh();
+    });
+    return {
+      size: control.max + 1,
+      start: control.value,
+      node: element("div", { className: "cp-control cp-steps" }, [back, step, play, shown, note]),
+      read: function () {
+        return place;
+      },
+      write: function (to) {
+        stop();
+        place = to;
+        refresh();
+      },
+    };
+  }
+
+  var builders = { choice: choice, range: range, step: stepper };
+
+  function set(root) {
+    var name = root.dataset.explorable;
+    var say = root.querySelector(".cp-say");
+    var stage = root.querySelector(".cp-stage");
+    var problem = element("p", { className: "cp-problem", role: "alert", hidden: true });
+    var quiet = function (on) {
+      say.setAttribute("aria-live", on ? "off" : "polite");
+    };
+    var controls = JSON.parse(root.dataset.controls).map(function (control) {
+      return builders[control.kind](control, changed, quiet);
+    });
+    var reset = element("button", { type: "button", textContent: "Reset", className: "cp-reset" });
+
+    function place() {
+      return controls.reduce(function (sum, control) {
+        return sum * control.size + control.read();
+      }, 0);
+    }
+    function show() {
+      var pictures = data[name];
+      var frame = pictures.frames[pictures.states[place()]];
+      var open = stage.querySelector("details[open]") !== null; // keep the table open
+      say.innerHTML = pictures.lines[frame[0]];
+      stage.innerHTML = frame
+        .slice(1)
+        .map(function (line) {
+          return pictures.lines[line];
+        })
+        .join("\n");
+      var table = stage.querySelector("details");
+      if (table) table.open = open;
+    }
+    function fits() {
+      var size = controls.reduce(function (product, control) {
+        return product * control.size;
+      }, 1);
+      return data[name].states.length === size;
+    }
+    function changed() {
+      root.setAttribute("aria-busy", "true");
+      load(name, function (loaded) {
+        root.removeAttribute("aria-busy");
+        var good = loaded && fits();
+        problem.hidden = good;
+        if (good) show();
+        else if (loaded) complain("belong to another version of this page. Reload the page.");
+        else complain("could not be loaded. The picture shown stays; any control tries again.");
+      });
+    }
+    function complain(what) {
+      problem.textContent = "The pictures in explorables/" + name + ".js " + what;
+    }
+    function restore() {
+      controls.forEach(function (control) {
+        control.write(control.start);
+      });
+    }
+
+    reset.onclick = function () {
+      restore();
+      changed();
+    };
+    quiet(false);
+    restore();
+    var nodes = controls.map(function (control) {
+      return control.node;
+    });
+    var bar = element("div", { className: "cp-bar" }, nodes.concat([reset]));
+    root.insertBefore(bar, say);
+    root.insertBefore(problem, say);
+    root.querySelector(".cp-still").remove();
+    root.classList.add("cp-ready");
+    return function () {
+      load(name, function () {}); // a failure is reported when a control is used
+    };
+  }
+
+  function start() {
+    var near = {};
+    var watch =
+      "IntersectionObserver" in window
+        ? new IntersectionObserver(
+            function (entries) {
+              entries.forEach(function (entry) {
+                if (!entry.isIntersecting) return;
+                watch.unobserve(entry.target);
+                near[entry.target.dataset.order]();
+              });
+            },
+            { rootMargin: "800px" }
+          )
+        : null;
+    document.querySelectorAll(".cp-explorable").forEach(function (root, order) {
+      var fetchPictures = set(root);
+      root.dataset.order = order;
+      near[order] = fetchPictures;
+      if (watch) watch.observe(root);
+    });
+  }
+
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+})();

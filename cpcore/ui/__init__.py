@@ -1,0 +1,14 @@
+"""What a reader plays with: explorables, drawn by Python, live in Jupyter and in the built page.
+
+ipywidgets and matplotlib may be imported below this package only, and only when first needed.
+"""
+
+from __future__ import annotations
+
+from cpcore.ui.catalogue import catalogue
+from cpcore.ui.explorable import Explorable
+from cpcore.ui.merge import merge_stepper
+from cpcore.ui.network import network_lab
+from cpcore.ui.split import split_explorer
+
+__all__ = ["Explorable", "catalogue", "merge_stepper", "network_lab", "split_explorer"]

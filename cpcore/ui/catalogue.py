@@ -1,0 +1,12 @@
+"""Every explorable by name. The build writes the pictures of each entry."""
+
+from __future__ import annotations
+
+from cpcore.ui.explorable import Explorable
+from cpcore.ui.merge import merge_stepper
+from cpcore.ui.network import network_lab
+from cpcore.ui.split import split_explorer
+
+catalogue: dict[str, Explorable] = {
+    entry.name: entry for entry in (split_explorer, merge_stepper, network_lab)
+}

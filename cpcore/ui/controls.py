@@ -1,0 +1,99 @@
+"""The three kinds of control an explorable may have, each with a stated finite grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few named options; the first is the default."""
+
+    name: str
+    label: str
+    options: tuple[tuple[str, str], ...]  # (value, text shown)
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Every value, in the order shown."""
+        return tuple(value for value, _ in self.options)
+
+    @property
+    def default(self) -> str:
+        """The value that Reset restores."""
+        return self.options[0][0]
+
+    def spec(self) -> dict[str, Any]:
+        """What the page script needs to build the control."""
+        return _spec(self, "choice") | {"options": [list(pair) for pair in self.options]}
+
+
+@dataclass(frozen=True)
+class IntRange:
+    """A whole number from ``start`` to ``stop``, both included."""
+
+    name: str
+    label: str
+    start: int
+    stop: int
+    default: int
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """Every value, rising."""
+        return tuple(range(self.start, self.stop + 1))
+
+    def spec(self) -> dict[str, Any]:
+        """What the page script needs to build the control."""
+        return _spec(self, "range") | {"min": self.start, "max": self.stop}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A play control: Back, Step and Play move a cursor from 0 to ``last``."""
+
+    name: str
+    label: str
+    last: int
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """Every cursor position."""
+        return tuple(range(self.last + 1))
+
+    @property
+    def default(self) -> int:
+        """The cursor that Reset restores."""
+        return 0
+
+    def spec(self) -> dict[str, Any]:
+        """What the page script needs to build the control."""
+        return _spec(self, "step") | {"max": self.last}
+
+
+Control = Choice | IntRange | Step
+
+
+def check(control: Control, value: object) -> None:
+    """Refuse a value outside the control's stated grid.
+
+    Raises: ValueError naming the control, what it accepts and what was received.
+    """
+    known = isinstance(value, str) if isinstance(control, Choice) else type(value) is int
+    if known and value in control.values:
+        return
+    if isinstance(control, Choice):
+        wanted = "one of " + ", ".join(repr(v) for v in control.values)
+    else:
+        wanted = f"a whole number from {control.values[0]} to {control.values[-1]}"
+    raise ValueError(f"{control.name}: expected {wanted}, received {value!r}")
+
+
+def _spec(control: Control, kind: str) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "name": control.name,
+        "label": control.label,
+        "value": control.default,
+    }

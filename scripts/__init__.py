@@ -1,0 +1,1 @@
+"""Programs behind the Makefile: environment, assets, build, check, serve, notebooks."""

@@ -1,0 +1,64 @@
+"""Lint, then one test run: unit and property tests, every notebook, the built site.
+
+One pytest run, so that its last line counts everything.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from scripts import assets
+
+ROOT = Path(__file__).resolve().parent.parent
+LINTERS = [["ruff", "check", "--quiet", "."], ["mypy", "--no-error-summary"]]
+# In this order: the fast tests fail first.
+TESTS = ["tests/core", "tests/ui", "tests/book", "book", "tests/site"]
+PYTEST = [
+    "--nbval",
+    "--nbval-current-env",
+    "--nbval-cell-timeout=60",
+    "--nbval-sanitize-with=tests/book/nbval_sanitize.cfg",
+    "--cov",
+    "--cov-report=term",
+    "--durations=10",
+]
+
+
+def lint() -> int:
+    """Exit code of the first linter that complains, or 0."""
+    for command in LINTERS:
+        print(f"{command[0]} ...", flush=True)
+        code = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False).returncode
+        if code:
+            return code
+    return 0
+
+
+def test(extra: list[str]) -> int:
+    """Exit code of the test run."""
+    try:
+        assets.ensure("axe-core")
+        assets.ensure("katex")
+    except assets.AssetError as error:
+        print(f"Hosted files are missing: {error}", file=sys.stderr)
+        return 1
+    command = [sys.executable, "-m", "pytest", *PYTEST, *extra, *TESTS]
+    # Stored notebooks hold no widget views, so the run that compares them makes none.
+    environment = dict(os.environ, CPCORE_STATIC="1")
+    return subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
+
+
+def main() -> None:
+    """Lint, and unless `--lint` is given, test; other arguments go to pytest."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.check", description=__doc__)
+    parser.add_argument("--lint", action="store_true", help="only lint")
+    args, extra = parser.parse_known_args()
+    sys.exit(lint() or (0 if args.lint else test(extra)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Serve the built book on the first free localhost port and open the browser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import webbrowser
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+SITE = Path(__file__).resolve().parent.parent / "_build" / "html"
+FIRST_PORT = 8000
+LAST_PORT = 8999
+
+
+class Handler(SimpleHTTPRequestHandler):
+    """Files of the site, its 404 page for everything else, no log line per request."""
+
+    # Named here, because the system's own table differs between machines.
+    extensions_map = SimpleHTTPRequestHandler.extensions_map | {
+        ".css": "text/css; charset=utf-8",
+        ".html": "text/html; charset=utf-8",
+        ".js": "text/javascript; charset=utf-8",
+        ".mjs": "text/javascript; charset=utf-8",
+        ".json": "application/json",
+        ".svg": "image/svg+xml",
+        ".wasm": "application/wasm",
+        ".whl": "application/zip",
+        ".woff2": "font/woff2",
+    }
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Answer a missing file with the site's own page, as a static host does."""
+        page = Path(self.directory) / "404.html"
+        if code != 404 or not page.is_file():
+            super().send_error(code, message, explain)
+            return
+        body = page.read_bytes()
+        self.send_response(404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def list_directory(self, path: str | os.PathLike[str]) -> None:
+        """A folder without an index is a missing page: a static host lists nothing."""
+        self.send_error(404)
+
+    def end_headers(self) -> None:
+        """Let the browser ask again after a rebuild."""
+        self.send_header("Cache-Control", "no-cache")
+        super().end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Keep the terminal for the address."""
+
+
+class Server(ThreadingHTTPServer):
+    """A server on this machine only, that refuses a port in use."""
+
+    daemon_threads = True
+    # With reuse, Linux lets a second server take a port whose first one is closing.
+    allow_reuse_address = os.name != "nt"
+
+
+def open_server(site: Path, ports: range) -> Server:
+    """A server on the first free port of the range."""
+    for port in ports:
+        try:
+            return Server(("127.0.0.1", port), partial(Handler, directory=str(site)))
+        except OSError:
+            continue
+    raise OSError(f"no free port from {ports.start} to {ports.stop - 1}")
+
+
+def main() -> None:
+    """Serve until Ctrl-C."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.serve", description=__doc__)
+    parser.add_argument("--site", type=Path, default=SITE, help="folder of the built site")
+    site = parser.parse_args().site
+    if not (site / "index.html").is_file():
+        sys.exit("There is no built book to serve: run `make html` first.")
+    try:
+        server = open_server(site, range(FIRST_PORT, LAST_PORT + 1))
+    except OSError as error:
+        sys.exit(f"Cannot serve the book: {error}.")
+    address = f"http://localhost:{server.server_address[1]}"
+    print(f"Serving {address}", flush=True)
+    if os.environ.get("OPEN", "1") != "0":
+        webbrowser.open(address)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        print("\nStopped.")
+    finally:
+        server.server_close()
+
+
+if __name__ == "__main__":
+    main()

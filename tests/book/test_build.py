@@ -1,0 +1,114 @@
+"""Tiny books through the real build: what must stop it, and what the pages become."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from scripts import assets, build, notebooks
+
+VIEW = {"model_id": "abc", "version_major": 2, "version_minor": 0}
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """A book of one empty page with our configuration, extension and hosted files."""
+    assets.ensure("katex")
+    source = tmp_path / "source"
+    (source / "book").mkdir(parents=True)
+    shutil.copy(build.ROOT / "_config.yml", source)
+    for name in ("book/_ext", "book/assets", ".cache", "cpcore"):
+        (source / name).symlink_to(build.ROOT / name)
+    (source / "_toc.yml").write_text("format: jb-book\nroot: book/index\n")
+    (source / "book/index.md").write_text("# Title\n\nText.\n")
+    return source
+
+
+def built(source: Path) -> str:
+    """The page that a tiny book becomes."""
+    out = source.parent / "out"
+    build.build(source, out)
+    return (out / "book/index.html").read_text(encoding="utf-8")
+
+
+def notebook_with(data: dict[str, Any]) -> Any:
+    """An executed notebook whose cell shows this output."""
+    new = nbformat.v4
+    cell = new.new_code_cell("x", execution_count=1, id="code")
+    cell.outputs = [new.new_output("execute_result", data, execution_count=1)]
+    return new.new_notebook(cells=[new.new_markdown_cell("# Title", id="title"), cell])
+
+
+def test_a_page_that_the_contents_name_must_exist(book: Path) -> None:
+    toc = "format: jb-book\nroot: book/index\nchapters:\n  - file: book/gone\n"
+    (book / "_toc.yml").write_text(toc)
+    with pytest.raises(build.BuildError, match=r"^_toc\.yml: book/gone: no such page$"):
+        build.build(book, book.parent / "out")
+
+
+def test_a_dead_internal_link_stops_the_build(book: Path) -> None:
+    (book / "book/index.md").write_text("# Title\n\n[gone](gone.md) and [here](#nowhere)\n")
+    with pytest.raises(build.BuildError) as error:
+        built(book)
+    assert "gone.md" in str(error.value)
+    assert "nowhere" in str(error.value)
+
+
+def test_broken_formula_and_outside_request_stop_the_build_and_keep_the_old_site(
+    book: Path,
+) -> None:
+    old = book.parent / "out"
+    old.mkdir()
+    (old / "kept.txt").write_text("old site")
+    page = "# Title\n\nBroken $\\frac{1$ and $\\nosuchmacro$.\n\n![x](https://cdn.invalid/x.png)\n"
+    (book / "book/index.md").write_text(page)
+    with pytest.raises(build.BuildError) as error:
+        built(book)
+    assert "book/index.html: broken formula" in str(error.value)
+    assert "book/index.html: outside request https://cdn.invalid/x.png" in str(error.value)
+    assert [p.name for p in old.iterdir()] == ["kept.txt"]
+
+
+def test_a_widget_view_changes_nothing_on_the_page(book: Path) -> None:
+    (book / "book/index.md").unlink()
+    shown = {"text/plain": "explorable", "text/html": "<p>first frame</p>"}
+    plain = notebook_with(dict(shown))
+    live = notebook_with({**shown, notebooks.WIDGET_VIEW: VIEW})
+    live.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": {}}}
+    pages = []
+    for notebook in (plain, live):
+        (book / "book/index.ipynb").write_text(json.dumps(notebook))
+        pages.append(built(book))
+    assert "first frame" in pages[0]
+    assert pages[0] == pages[1]
+
+
+def test_callouts_anchors_and_descriptions(book: Path) -> None:
+    (book / "book/index.md").write_text(
+        "# Title\n\nA formula $x$ opens this page, so it cannot describe it to a search engine.\n\n"
+        'This "plain" paragraph describes the page to search engines and link previews.\n\n'
+        "> **Prediction.** Decide.\n\n> **Check.** Look.\n\n> **Trap.** Careful.\n\n"
+        "> **Interview corner.** Say it.\n\n> **Other.** A quotation.\n\n"
+        "(ref-milakov2018)=\nA paper. See [it](index.md#ref-milakov2018).\n"
+    )
+    page = built(book)
+    kinds = re.findall(r'<div class="cp-callout cp-(\w+)" role="note">', page)
+    assert kinds == ["prediction", "check", "trap", "interview"]
+    assert page.count("<blockquote>") == 1
+    assert 'href="#ref-milakov2018"' in page
+    description = "This &quot;plain&quot; paragraph describes the page"
+    assert f'<meta name="description" content="{description}' in page
+    assert f'<meta property="og:description" content="{description}' in page
+
+
+def test_the_same_sources_have_the_same_fingerprint_and_a_change_another(book: Path) -> None:
+    before = build.fingerprint(book)
+    assert build.fingerprint(book) == before
+    (book / "book/index.md").write_text("# Title\n\nText!\n")
+    assert build.fingerprint(book) != before

@@ -1,0 +1,100 @@
+"""The offline check of a built site: each kind of fault is found, a clean site has none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scripts.check_site import check_site
+
+PAGE = '<!doctype html><html lang="en"><head><title>t</title>{}</head><body>{}</body></html>'
+
+
+def site(folder: Path, body: str, head: str = "") -> Path:
+    """A site of two pages, the second clean."""
+    (folder / "page.html").write_text(PAGE.format(head, body), encoding="utf-8")
+    (folder / "other.html").write_text(PAGE.format("", '<h2 id="there">x</h2>'), encoding="utf-8")
+    (folder / "style.css").write_text("p { color: red }", encoding="utf-8")
+    return folder
+
+
+CLEAN = [
+    '<a href="other.html">x</a> <a href="other.html#there">x</a> <a href="#me" id="me">x</a>',
+    '<a href="https://example.org/">other sites may be linked to</a>',
+    "<code>$x^2$ and $$</code> <p>It costs $5 or $6.</p>",
+    '<img alt="" src="data:image/gif;base64,x">',
+]
+FAULTS = [
+    ('<a href="gone.html">x</a>', "dead link gone.html"),
+    ('<a href="other.html#nowhere">x</a>', "dead link other.html#nowhere: no such anchor"),
+    ('<a href="#nowhere">x</a>', "dead link #nowhere: no such anchor"),
+    ('<img alt="" src="gone.png">', "dead link gone.png"),
+    ('<span class="katex-error">\\frac{1</span>', "broken formula (KaTeX error)"),
+    ('<span style="color:#cc0000">\\nope</span>', "broken formula (KaTeX error)"),
+    ("<p>where $$x = 1$$ holds</p>", "unrendered formula near '$$x = 1$$ holds'"),
+    ("<p>where $x_1$ holds</p>", "unrendered formula near '$x_1$ holds'"),
+    (r"<p>where \(x\) holds</p>", "unrendered formula near '\\\\(x\\\\) holds'"),
+    ('<img alt="" src="https://cdn.invalid/x.png">', "outside request https://cdn.invalid/x.png"),
+    ('<script src="//cdn.invalid/x.js"></script>', "outside request //cdn.invalid/x.js"),
+    ('<iframe src="http://cdn.invalid/"></iframe>', "outside request http://cdn.invalid/"),
+    ("<style>@import 'http://cdn.invalid/a.css'</style>", "outside request http://cdn.invalid/a"),
+    ('<p style="background: url(http://cdn.invalid/a)">x</p>', "outside request http://cdn"),
+    ("<script>const THEBE_JS_URL = 1</script>", "leftover script of sphinx-thebe"),
+    ('<script src="require.js"></script>', "leftover script of require.js"),
+    ("<script>window.MathJax = {}</script>", "leftover script of MathJax"),
+    ('<p id="a">x</p><p id="a">x</p>', "id 'a' used 2 times"),
+    ('<img src="data:image/gif;base64,x">', "image without alt: data:image/gif;base64,x"),
+    (f"<p>{'x' * 1_200_000}</p>", "weighs 1,2"),
+]
+HEADS = [
+    ('<link rel="stylesheet" href="https://cdn.invalid/a.css">', "outside request https://cdn"),
+    ('<link rel="preconnect" href="https://fonts.invalid">', "outside request https://fonts"),
+    ('<link rel="stylesheet" href="gone.css">', "dead link gone.css"),
+]
+
+
+@pytest.mark.parametrize("body", CLEAN)
+def test_a_clean_page_has_no_findings(tmp_path: Path, body: str) -> None:
+    assert check_site(site(tmp_path, body)) == []
+
+
+@pytest.mark.parametrize(("body", "finding"), FAULTS, ids=[f[1][:30] for f in FAULTS])
+def test_a_fault_of_a_page_is_found(tmp_path: Path, body: str, finding: str) -> None:
+    found = check_site(site(tmp_path, body))
+    assert any(line.startswith(f"page.html: {finding}") for line in found), found
+
+
+@pytest.mark.parametrize(("head", "finding"), HEADS)
+def test_a_fault_of_a_head_is_found(tmp_path: Path, head: str, finding: str) -> None:
+    found = check_site(site(tmp_path, "", head))
+    assert any(line.startswith(f"page.html: {finding}") for line in found), found
+
+
+def test_a_canonical_address_is_no_request(tmp_path: Path) -> None:
+    head = '<link rel="canonical" href="https://example.org/page.html">'
+    assert check_site(site(tmp_path, "", head)) == []
+
+
+def test_a_style_sheet_that_loads_from_outside_is_found(tmp_path: Path) -> None:
+    site(tmp_path, "")
+    (tmp_path / "style.css").write_text("@font-face { src: url('https://f.invalid/a.woff2') }")
+    assert check_site(tmp_path) == ["style.css: outside request https://f.invalid/a.woff2"]
+
+
+def test_a_page_heavy_when_packed_is_found(tmp_path: Path) -> None:
+    import random
+
+    noise = "".join(chr(n) for n in random.Random(0).choices(range(0x3400, 0x4D00), k=300_000))
+    found = check_site(site(tmp_path, f"<p>{noise}</p>"))
+    assert found
+    assert "gzipped, budget 350,000" in found[0]
+
+
+def test_fonts_do_not_count_as_weight(tmp_path: Path) -> None:
+    (tmp_path / "big.woff2").write_bytes(b"x" * 2_000_000)
+    assert check_site(site(tmp_path, "", '<link rel="preload" href="big.woff2">')) == []
+
+
+def test_an_empty_folder_is_no_site(tmp_path: Path) -> None:
+    assert check_site(tmp_path) == [f"{tmp_path}: no page was built"]

@@ -1,0 +1,395 @@
+"""Explorables in a real browser: every control works, and what is shown is true."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, Route
+
+from cpcore.ui import catalogue
+from cpcore.ui.controls import Choice, Control, IntRange, Step
+from cpcore.ui.explorable import Explorable
+from tests.support.browser import Record, scrolls_sideways, visiting
+from tests.support.explorables import CHECKS
+
+NAMES = sorted(catalogue)
+SEED = 20261129
+SAMPLES = 60
+PHONE = {"width": 390, "height": 844}
+PLAY_MS = 1500
+
+
+def page_of(site: Path, name: str) -> str:
+    """The page of the book that holds an explorable."""
+    mark = f'data-explorable="{name}"'
+    found = [p for p in sorted(site.rglob("*.html")) if mark in p.read_text(encoding="utf-8")]
+    assert found, f"no page shows {name}"
+    return found[0].relative_to(site).as_posix()
+
+
+def box_of(page: Page, name: str) -> Locator:
+    """The explorable, brought into view and with its controls added."""
+    box = page.locator(f'.cp-explorable.cp-ready[data-explorable="{name}"]').first
+    box.scroll_into_view_if_needed()
+    return box
+
+
+@contextmanager
+def opened(
+    browser: Browser, home: str, path: str, name: str, **options: Any
+) -> Iterator[tuple[Page, Locator, Record]]:
+    """A page of the site, at one of its explorables."""
+    with visiting(browser, home, **options) as (page, seen):
+        page.goto(home + path)
+        yield page, box_of(page, name), seen
+
+
+def holder(box: Locator, control: Control) -> Locator:
+    """The native control with this label."""
+    return box.get_by_label(control.label, exact=True)
+
+
+def button(box: Locator, text: str) -> Locator:
+    """A button of the explorable."""
+    return box.get_by_role("button", name=text, exact=True)
+
+
+def cursor(box: Locator) -> int:
+    """Where a step control says that it stands."""
+    return int(re.findall(r"\d+", box.locator(".cp-count").inner_text())[0])
+
+
+def set_state(box: Locator, entry: Explorable, state: dict[str, Any]) -> None:
+    """Move every control to its value as a reader would."""
+    for control in entry.controls:
+        value = state[control.name]
+        if isinstance(control, Choice):
+            holder(box, control).select_option(value)
+        elif isinstance(control, IntRange):
+            holder(box, control).fill(str(value))
+        else:
+            at = cursor(box)
+            for _ in range(abs(value - at)):
+                button(box, "Step" if value > at else "Back").click()
+
+
+def shown(box: Locator) -> tuple[str, str]:
+    """Caption and table as the page holds them now."""
+    box.page.wait_for_function("e => !e.hasAttribute('aria-busy')", arg=box.element_handle())
+    table = box.locator(".cp-stage details").evaluate("e => e.outerHTML")
+    return box.locator(".cp-say").inner_html(), table.replace(' open=""', "")
+
+
+def check(box: Locator, name: str, state: dict[str, Any]) -> None:
+    """What is shown is this state, recomputed."""
+    try:
+        CHECKS[name](state, *shown(box))
+    except AssertionError as error:
+        raise AssertionError(f"{name} {state}: {error}") from error
+
+
+def sample(entry: Explorable, seed: int) -> list[dict[str, Any]]:
+    """Random states in which every value of every control occurs."""
+    rng = random.Random(seed)
+    columns = {}
+    for control in entry.controls:
+        values = list(control.values) * (SAMPLES // len(control.values) + 1)
+        columns[control.name] = rng.sample(values[:SAMPLES], SAMPLES)
+        assert set(columns[control.name]) == set(control.values)
+    return [{name: column[i] for name, column in columns.items()} for i in range(SAMPLES)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sample_of_states_is_shown_as_recomputed_and_fits_its_picture(
+    site: Path, address: str, browser: Browser, name: str
+) -> None:
+    """Also: no letter leaves its picture, covers another or is smaller than 12 px on a phone."""
+    print(f"{name}: seed {SEED}, {SAMPLES} states")
+    entry, path = catalogue[name], page_of(site, name)
+    with opened(browser, address, path, name, viewport=PHONE) as (page, box, seen):
+        for state in sample(entry, SEED):
+            set_state(box, entry, state)
+            check(box, name, state)
+            assert not misplaced_text(box), (state, misplaced_text(box))
+        assert not scrolls_sideways(page)
+        assert not seen.outside
+        assert not seen.complaints
+
+
+def misplaced_text(box: Locator) -> list[str]:
+    """Letters outside their picture, on top of each other, or too small to read."""
+    found: list[str] = box.evaluate(
+        """root => {
+          const bad = [];
+          for (const svg of root.querySelectorAll("svg")) {
+            const frame = svg.getBoundingClientRect();
+            const texts = [...svg.querySelectorAll("text")].filter(t => t.textContent);
+            const rects = texts.map(t => t.getBoundingClientRect());
+            texts.forEach((t, i) => {
+              const a = rects[i];
+              const scale = t.getScreenCTM().a;
+              if (parseFloat(getComputedStyle(t).fontSize) * scale < 11.95)
+                bad.push("small: " + t.textContent);
+              if (a.left < frame.left - 1 || a.right > frame.right + 1 ||
+                  a.top < frame.top - 1 || a.bottom > frame.bottom + 1)
+                bad.push("outside: " + t.textContent);
+              for (let j = 0; j < i; j++) {
+                const b = rects[j];
+                const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+                const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+                if (wide > 1 && high > 4) bad.push(t.textContent + " over " + texts[j].textContent);
+              }
+            });
+          }
+          return bad;
+        }"""
+    )
+    return found
+
+
+def moves_by_mouse(box: Locator, control: Control) -> None:
+    """Change a control with the pointer; a native list offers its options to the platform."""
+    if isinstance(control, Choice):
+        holder(box, control).select_option(index=1)
+    elif isinstance(control, IntRange):
+        size = holder(box, control).bounding_box()
+        assert size is not None
+        holder(box, control).click(position={"x": 3, "y": size["height"] / 2})
+    else:
+        button(box, "Step").click()
+
+
+def moves_by_keyboard(box: Locator, control: Control) -> None:
+    """Change a control with keys alone."""
+    if isinstance(control, Step):
+        button(box, "Step").focus()
+        box.page.keyboard.press("Enter")
+    else:
+        holder(box, control).focus()
+        box.page.keyboard.press("ArrowDown")
+
+
+@pytest.mark.parametrize("move", [moves_by_mouse, moves_by_keyboard])
+@pytest.mark.parametrize("name", NAMES)
+def test_each_control_changes_what_is_shown_and_reset_restores_it(
+    site: Path, address: str, browser: Browser, name: str, move: Any
+) -> None:
+    entry, path = catalogue[name], page_of(site, name)
+    with opened(browser, address, path, name) as (_, box, seen):
+        first = shown(box)
+        check(box, name, entry.defaults())
+        for control in entry.controls:
+            move(box, control)
+            assert shown(box) != first, control.name
+            button(box, "Reset").press("Enter") if move is moves_by_keyboard else button(
+                box, "Reset"
+            ).click()
+            assert shown(box) == first, control.name
+        assert not seen.complaints
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_tab_reaches_every_control_in_order_with_a_visible_focus(
+    site: Path, address: str, browser: Browser, name: str
+) -> None:
+    path = page_of(site, name)
+    with opened(browser, address, path, name) as (page, box, _):
+        fields = box.locator(".cp-bar :is(select, input, button)")
+        box.locator(".cp-bar").evaluate("e => { e.tabIndex = -1; e.focus(); }")
+        for i in range(fields.count()):
+            page.keyboard.press("Tab")
+            assert fields.nth(i).evaluate("e => e === document.activeElement"), i
+            outline = fields.nth(i).evaluate("e => getComputedStyle(e).outlineWidth")
+            assert float(outline.removesuffix("px")) >= 2, i
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        assert box.locator("details[open]").count() == 1, "Enter opens the table"
+
+
+def test_the_table_stays_open_and_only_the_caption_is_announced(
+    site: Path, address: str, browser: Browser
+) -> None:
+    path = page_of(site, "merge-stepper")
+    with opened(browser, address, path, "merge-stepper") as (_, box, _seen):
+        box.locator("summary").click()
+        button(box, "Step").click()
+        assert box.locator("details[open]").count() == 1
+        assert box.locator("[aria-live]").evaluate_all("all => all.map(e => e.className)") == [
+            "cp-say"
+        ]
+        assert box.locator(".cp-say").get_attribute("aria-live") == "polite"
+
+
+def test_play_steps_to_the_end_quietly_and_pause_stops_it(
+    site: Path, address: str, browser: Browser
+) -> None:
+    path = page_of(site, "merge-stepper")
+    with visiting(browser, address) as (page, _):
+        page.clock.install()
+        page.goto(address + path)
+        box = box_of(page, "merge-stepper")
+        button(box, "Play").click()
+        assert cursor(box) == 1
+        assert box.locator(".cp-say").get_attribute("aria-live") == "off"
+        page.clock.run_for(PLAY_MS)
+        assert cursor(box) == 2
+        button(box, "Pause").click()
+        page.clock.run_for(3 * PLAY_MS)
+        assert cursor(box) == 2
+        button(box, "Play").click()
+        page.clock.run_for(9 * PLAY_MS)
+        assert cursor(box) == 5
+        assert box.locator(".cp-say").get_attribute("aria-live") == "polite"
+        assert button(box, "Play").is_enabled()
+        check(box, "merge-stepper", catalogue["merge-stepper"].defaults() | {"step": 5})
+
+
+def test_readers_who_asked_for_less_motion_get_step_and_a_reason_instead_of_play(
+    site: Path, address: str, browser: Browser
+) -> None:
+    path = page_of(site, "merge-stepper")
+    with opened(browser, address, path, "merge-stepper", reduced_motion="reduce") as (_, box, _s):
+        assert button(box, "Play").is_disabled()
+        assert "reduced motion" in box.locator(".cp-why").inner_text()
+        button(box, "Step").click()
+        assert cursor(box) == 1
+    with opened(browser, address, path, "merge-stepper") as (_, box, _s):
+        assert button(box, "Play").is_enabled()
+        assert not box.locator(".cp-why").is_visible()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_without_scripts_the_first_picture_and_its_true_table_are_there(
+    site: Path, address: str, browser: Browser, name: str
+) -> None:
+    with visiting(browser, address, java_script_enabled=False) as (page, _):
+        page.goto(address + page_of(site, name))
+        box = page.locator(f'.cp-explorable[data-explorable="{name}"]')
+        assert box.locator("svg").count() == 2
+        assert all(picture.is_visible() for picture in box.locator("svg").all())
+        assert "controls appear where scripts run" in box.locator(".cp-still").inner_text()
+        caption = box.locator(".cp-say").inner_html()
+        table = box.locator("details").inner_html()
+        CHECKS[name](catalogue[name].defaults(), caption, table)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_from_disk_the_controls_work(site: Path, browser: Browser, name: str) -> None:
+    entry = catalogue[name]
+    home = site.as_uri() + "/"
+    with opened(browser, home, page_of(site, name), name) as (_, box, seen):
+        for state in sample(entry, SEED)[:4]:
+            set_state(box, entry, state)
+            check(box, name, state)
+        assert not seen.complaints
+        assert not seen.outside
+
+
+STRICT = "default-src 'none'; script-src 'self'; style-src 'self'"
+PLAIN = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>t</title>'
+    '<link rel="stylesheet" href="../page/explorables.css">'
+    '<script defer src="../page/explorables.js"></script><main>{body}</main></html>'
+)
+
+
+def plain_page(page: Page, address: str, body: str) -> None:
+    """A page of the site with nothing but explorables, under a strict content policy."""
+    url = address + "book/plain.html"
+    headers = {"Content-Security-Policy": STRICT, "Content-Type": "text/html"}
+    html = PLAIN.format(body=body)
+    page.route(url, lambda route: route.fulfill(body=html, headers=headers))
+    page.goto(url)
+
+
+def test_two_copies_on_one_page_under_a_strict_policy_do_not_disturb_each_other(
+    address: str, browser: Browser
+) -> None:
+    entry = catalogue["split-explorer"]
+    with visiting(browser, address) as (page, seen):
+        plain_page(page, address, entry.html() + entry.html())
+        first, second = page.locator(".cp-ready").all()
+        values = next(c for c in entry.controls if c.name == "values")
+        holder(first, values).select_option("constant")
+        check(first, entry.name, entry.defaults() | {"values": "constant"})
+        check(second, entry.name, entry.defaults())
+        ids = page.locator("[id]").evaluate_all("all => all.map(e => e.id)")
+        assert len(ids) == len(set(ids)) == 6
+        assert not seen.complaints
+
+
+def test_pictures_are_fetched_once_and_only_when_the_reader_comes_near(
+    address: str, browser: Browser
+) -> None:
+    html = catalogue["network-lab"].html()
+    with visiting(browser, address, viewport=PHONE) as (page, seen):
+        lines = "<br>".join("text" for _ in range(200))
+        plain_page(page, address, f"{lines}{html}{lines}{html}")
+        fetched = [r.url for r in seen.responses if "explorables/" in r.url]
+        assert not fetched, "nothing near yet"
+        for box in page.locator(".cp-ready").all():
+            box.scroll_into_view_if_needed()
+            page.wait_for_function("() => document.querySelector('script[src*=network-lab]')")
+            button(box, "Step").click()
+            check(box, "network-lab", catalogue["network-lab"].defaults() | {"step": 1})
+        fetched = [r.url for r in seen.responses if "explorables/" in r.url]
+        assert len(fetched) == 1
+
+
+def test_pictures_that_do_not_load_are_reported_and_the_next_use_tries_again(
+    address: str, browser: Browser
+) -> None:
+    entry = catalogue["split-explorer"]
+    url = address + "explorables/split-explorer.js"
+    with visiting(browser, address) as (page, _):
+        page.route(url, lambda route: route.abort())
+        plain_page(page, address, entry.html())
+        box = box_of(page, entry.name)
+        split = entry.controls[0]
+        holder(box, split).select_option("3-5")
+        problem = box.get_by_role("alert")
+        problem.wait_for()
+        assert "explorables/split-explorer.js could not be loaded" in problem.inner_text()
+        assert box.locator("svg").count() == 2, "the picture stays"
+        page.unroute(url)
+        holder(box, split).select_option("6-2")
+        check(box, entry.name, entry.defaults() | {"split": "6-2"})
+        assert not problem.is_visible()
+
+
+def test_pictures_of_another_version_are_refused(address: str, browser: Browser) -> None:
+    entry = catalogue["split-explorer"]
+    old = 'cpExplorables.register("split-explorer", {lines: ["x"], frames: [[0]], states: [0]});'
+
+    def serve_old(route: Route) -> None:
+        route.fulfill(body=old, content_type="text/javascript")
+
+    with visiting(browser, address) as (page, _):
+        page.route(address + "explorables/split-explorer.js", serve_old)
+        plain_page(page, address, entry.html())
+        box = box_of(page, entry.name)
+        holder(box, entry.controls[0]).select_option("3-5")
+        problem = box.get_by_role("alert")
+        problem.wait_for()
+        assert "another version" in problem.inner_text()
+        CHECKS[entry.name](entry.defaults(), *shown(box))
+
+
+def test_the_time_a_control_takes_is_printed(site: Path, address: str, browser: Browser) -> None:
+    """Not judged here: a busy machine would make the test fail for no fault of the page."""
+    for name in NAMES:
+        with opened(browser, address, page_of(site, name), name) as (_, box, _seen):
+            button(box, "Reset").click()
+            shown(box)
+            took = box.locator(".cp-reset").evaluate(
+                """e => { const start = performance.now(); e.click();
+                          e.getBoundingClientRect(); return performance.now() - start; }"""
+            )
+            print(f"{name}: a control answers in {took:.1f} ms")
+            assert took > 0

@@ -1,0 +1,133 @@
+"""Every page of the built book, in a real browser: what a reader's screen and network see."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from scripts import check_site
+from tests.support.browser import (
+    SCHEMES,
+    WIDTHS,
+    Record,
+    axe_findings,
+    scrolls_sideways,
+    visiting,
+)
+
+
+def pages(site: Path) -> list[str]:
+    """Addresses of all pages, relative to the site."""
+    return sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
+
+
+def faults_of_visit(page: Page, seen: Record, url: str, axe: str) -> list[str]:
+    """Everything wrong with one page at one size."""
+    seen.clear()
+    page.goto(url, wait_until="load")
+    page.wait_for_function("document.readyState === 'complete'")
+    plain, packed = seen.weight()
+    found = [f"outside request {url}" for url in seen.outside]
+    found += seen.complaints + scrolls_sideways(page)
+    if plain > check_site.MAX_PAGE_BYTES or packed > check_site.MAX_PAGE_GZIP_BYTES:
+        found.append(f"weighs {plain:,} bytes, {packed:,} gzipped")
+    return found + axe_findings(page, axe)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_every_page_is_quiet_light_accessible_and_fits(
+    site: Path, address: str, browser: Browser, axe: str, width: int, scheme: str
+) -> None:
+    size = {"width": width, "height": 844}
+    found = []
+    with visiting(browser, address, viewport=size, color_scheme=scheme) as (page, seen):
+        for name in pages(site):
+            if name == "index.html":
+                continue  # leads on at once, tested below
+            found += [f"{name}: {f}" for f in faults_of_visit(page, seen, address + name, axe)]
+    assert not found, "\n".join(found)
+
+
+def test_dark_readers_get_a_dark_page(address: str, browser: Browser) -> None:
+    brightness = {}
+    for scheme in SCHEMES:
+        with visiting(browser, address, color_scheme=scheme) as (page, _):
+            page.goto(address + "book/index.html")
+            color = page.evaluate("getComputedStyle(document.body).backgroundColor")
+            brightness[scheme] = sum(map(int, re.findall(r"\d+", color)[:3]))
+    assert brightness["dark"] < 200 < 600 < brightness["light"]
+
+
+def test_start_leads_to_the_book(address: str, browser: Browser) -> None:
+    with visiting(browser, address) as (page, seen):
+        page.goto(address)
+        page.wait_for_url("**/book/index.html")
+        assert not seen.outside
+        assert not seen.complaints
+
+
+def test_search_finds_chapter_three(address: str, browser: Browser) -> None:
+    with visiting(browser, address) as (page, seen):
+        page.goto(address + "search.html?q=rescale+merge")
+        page.wait_for_selector("#search-results ul.search li a")
+        links = page.eval_on_selector_all(
+            "#search-results ul.search li a", "all => all.map(a => a.href)"
+        )
+        assert any("03_rescale_and_merge" in link for link in links)
+        assert not seen.outside
+        assert not seen.complaints
+
+
+def test_missing_page_answers_404_with_a_way_home(address: str, browser: Browser) -> None:
+    with visiting(browser, address) as (page, seen):
+        response = page.goto(address + "book/no_such_page.html")
+        assert response is not None
+        assert response.status == 404
+        page.click("#home")
+        page.wait_for_url("**/book/index.html")
+        assert not seen.outside
+
+
+def test_pages_open_from_disk_without_complaint(site: Path, browser: Browser) -> None:
+    found = []
+    with visiting(browser, "file://") as (page, seen):
+        for name in pages(site):
+            if not name.startswith("book/"):
+                continue
+            seen.clear()
+            page.goto((site / name).as_uri(), wait_until="load")
+            found += [f"{name}: {fault}" for fault in seen.outside + seen.complaints]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", ["02_naive_softmax", "03_rescale_and_merge"])
+def test_without_scripts_first_frame_and_table_are_there(
+    site: Path, address: str, browser: Browser, name: str
+) -> None:
+    with visiting(browser, address, java_script_enabled=False) as (page, _):
+        page.goto(f"{address}book/{name}.html")
+        boxes = page.locator(".cp-explorable")
+        assert boxes.count() >= 1
+        for box in boxes.all():
+            assert box.locator("svg").first.is_visible()
+            assert box.locator("table").count() >= 1
+
+
+def test_the_callouts_of_a_chapter_are_marked(site: Path) -> None:
+    text = (site / "book/03_rescale_and_merge.html").read_text(encoding="utf-8")
+    for kind in ("prediction", "check", "interview"):
+        assert f'class="cp-callout cp-{kind}"' in text
+
+
+def test_edit_and_issue_links_follow_the_one_setting(site: Path) -> None:
+    import yaml
+
+    config = yaml.safe_load(Path("_config.yml").read_text(encoding="utf-8"))
+    url = config["repository"]["url"]
+    text = (site / "book/02_naive_softmax.html").read_text(encoding="utf-8")
+    assert f"{url}/edit/main/book/02_naive_softmax.ipynb" in text
+    assert f"{url}/issues/new" in text
