@@ -8,16 +8,20 @@ and the built pages are checked before they replace the old ones.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from scripts import assets, check_site
 
@@ -36,6 +40,8 @@ INPUT_PATTERNS = [
     "scripts/*.py",
 ]
 STEP = re.compile(r"^(reading sources|writing output|copying images).*\[\s*\d+%\] \S+")
+
+FAULT = re.compile(r"\b(WARNING|ERROR|CRITICAL): |^\w[\w.]*(Error|Exception)\b")
 
 
 class BuildError(Exception):
@@ -73,6 +79,15 @@ def missing_pages(source: Path) -> list[str]:
     ]
 
 
+def follow(output: TextIO, kept: list[str]) -> None:
+    """Keep every line of Sphinx and show the ones that tell how far it is."""
+    for line in output:
+        kept.append(re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip())
+        step = STEP.match(kept[-1])
+        if step:
+            print("  " + re.sub(r"\s+", " ", step.group(0)), flush=True)
+
+
 def run_sphinx(source: Path, scratch: Path) -> None:
     """Run Jupyter Book into `scratch`, one short line of progress per page."""
     start_book = "from jupyter_book.cli.main import main; main()"  # it has no `-m` entry
@@ -88,15 +103,20 @@ def run_sphinx(source: Path, scratch: Path) -> None:
         stderr=subprocess.STDOUT,
         text=True,
         encoding="utf-8",
+        start_new_session=True,
     ) as sphinx:
         assert sphinx.stdout is not None  # piped above
-        for line in sphinx.stdout:
-            kept.append(re.sub(r"\x1b\[[0-9;]*m", "", line).rstrip())
-            step = STEP.match(kept[-1])
-            if step:
-                print("  " + re.sub(r"\s+", " ", step.group(0)), flush=True)
+        reader = threading.Thread(target=follow, args=(sphinx.stdout, kept))
+        reader.start()
+        try:
+            sphinx.wait()
+        finally:
+            # A formula server that outlives Sphinx would keep the pipe open for ever.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(sphinx.pid, signal.SIGKILL)
+            reader.join()
     if sphinx.returncode:
-        faults = [line for line in kept if re.search(r"\b(WARNING|ERROR|CRITICAL|Error)\b", line)]
+        faults = [line for line in kept if FAULT.search(line)]
         raise BuildError("\n".join(faults or kept[-15:]))
 
 

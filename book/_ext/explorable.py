@@ -46,7 +46,7 @@ class Legend(SphinxDirective):
 
 
 def legend() -> str:
-    """Ranks by colour and number, the four kinds of score block, and a summary."""
+    """Ranks by color and number, the four kinds of score block, and a summary."""
     from cpcore.ui import svg
     from cpcore.ui.summaries import Summary, cells
 
@@ -57,9 +57,9 @@ def legend() -> str:
         tiles += [svg.tile(4, y, 24, kind, 1), svg.label(40, y + 17, f"{kind}: {meaning}")]
     left = svg.svg(
         224,
-        "Eight numbered discs, one colour per rank. Below, four square tiles: full is filled, "
+        "Eight numbered discs, one color per rank. Below, four square tiles: full is filled, "
         "partial is filled below its diagonal, skipped is hatched, empty has a dotted outline.",
-        svg.label(4, 14, "Ranks keep their colour and their number"),
+        svg.label(4, 14, "Ranks keep their color and their number"),
         *ranks,
         svg.label(4, 72, "Score blocks: queries down, keys to the right"),
         *tiles,
@@ -68,7 +68,7 @@ def legend() -> str:
         150,
         "Two summaries of three cells, max, sum and output. The first, of rank 1, holds 2, 1.5 "
         "and 4.5 and is filled. The second is empty with a dotted outline: max minus infinity.",
-        cells(1, 0, "A summary, in its rank's colour", Summary(2, 1.5, 4.5), 1),
+        cells(1, 0, "A summary, in its rank's color", Summary(2, 1.5, 4.5), 1),
         cells(1, 78, "A summary that saw nothing", Summary(float("-inf"), 0, 0)),
     )
     return f'<div class="cp-legend">{left}{right}</div>'

@@ -117,7 +117,7 @@ def _table(known: Facts) -> str:
     return details(
         table(["key", "rank", "score", "value", "exp(score \N{MINUS SIGN} max)"], keys),
         table(["summary", "max", "sum", "output", "factor"], rows),
-        table(["answer", ""], answers),
+        table(["answer", "value"], answers),
     )
 
 

@@ -178,7 +178,7 @@ def _table(graph: Scalar, chunks: TwoChunks, guess: str, step: int) -> str:
         table(["node", "value"], rows),
         table(["keys of", "scores", "values"], inputs),
         table(["summary", "max", "sum", "output", "factor"], sums),
-        table(["", "divided", "dense"], [["result", *results]]),
+        table(["answer", "divided", "dense"], [["result", *results]]),
     )
 
 

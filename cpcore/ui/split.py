@@ -65,7 +65,7 @@ def _caption(known: Facts) -> str:
     else:
         top = int(np.argmax(known.shares))
         why = (
-            f"The mean gives each rank 1/{count} = {num(1 / count)}; "
+            f"The mean gives 1/{count} = {num(1 / count)} to each rank that sees a key; "
             f"rank {top} holds {num(known.shares[top])} of the mass."
         )
     off = "rounding only" if known.right else num(known.error)
@@ -104,7 +104,7 @@ def _tables(known: Facts) -> str:
         ],
     )
     result = table(
-        ["", "mean", "exact", "mean \N{MINUS SIGN} exact", "by formula"],
+        ["answer", "mean", "exact", "mean \N{MINUS SIGN} exact", "by formula"],
         [["result", *map(num, (known.mean, known.exact, known.error, known.formula))]],
     )
     return details(per_key, per_rank, result)

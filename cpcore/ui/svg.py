@@ -184,8 +184,12 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def details(*tables: str) -> str:
-    """The collapsed table of the facts a picture shows."""
+    """The collapsed table of the facts a picture shows.
+
+    A wide table scrolls in its own box, which therefore takes the focus: keys can scroll it too.
+    """
     return (
         "<details><summary>Table of the same facts</summary>"
-        f'<div class="cp-table">\n{"".join(tables)}</div></details>'
+        '<div class="cp-table" role="group" aria-label="Tables" tabindex="0">\n'
+        f"{''.join(tables)}</div></details>"
     )

@@ -42,7 +42,8 @@ def notebook_with(data: dict[str, Any]) -> Any:
     new = nbformat.v4
     cell = new.new_code_cell("x", execution_count=1, id="code")
     cell.outputs = [new.new_output("execute_result", data, execution_count=1)]
-    return new.new_notebook(cells=[new.new_markdown_cell("# Title", id="title"), cell])
+    cells = [new.new_markdown_cell("# Title", id="title"), cell]
+    return new.new_notebook(cells=cells, metadata=dict(notebooks.METADATA))
 
 
 def test_a_page_that_the_contents_name_must_exist(book: Path) -> None:
@@ -92,7 +93,7 @@ def test_a_widget_view_changes_nothing_on_the_page(book: Path) -> None:
 def test_callouts_anchors_and_descriptions(book: Path) -> None:
     (book / "book/index.md").write_text(
         "# Title\n\nA formula $x$ opens this page, so it cannot describe it to a search engine.\n\n"
-        'This "plain" paragraph describes the page to search engines and link previews.\n\n'
+        "This plain paragraph describes the page to search engines and link previews.\n\n"
         "> **Prediction.** Decide.\n\n> **Check.** Look.\n\n> **Trap.** Careful.\n\n"
         "> **Interview corner.** Say it.\n\n> **Other.** A quotation.\n\n"
         "(ref-milakov2018)=\nA paper. See [it](index.md#ref-milakov2018).\n"
@@ -102,7 +103,7 @@ def test_callouts_anchors_and_descriptions(book: Path) -> None:
     assert kinds == ["prediction", "check", "trap", "interview"]
     assert page.count("<blockquote>") == 1
     assert 'href="#ref-milakov2018"' in page
-    description = "This &quot;plain&quot; paragraph describes the page"
+    description = "This plain paragraph describes the page"
     assert f'<meta name="description" content="{description}' in page
     assert f'<meta property="og:description" content="{description}' in page
 

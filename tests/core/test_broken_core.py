@@ -47,11 +47,11 @@ def run_on_copy(folder: Path, module: str, old: str, new: str) -> subprocess.Com
     )
     options = ["-q", "-x", "--assert=plain", "-p", "no:cacheprovider", "-c", os.devnull]
     # Without other plugins a process starts in a fraction of the time.
-    apart = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    apart = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_ADDOPTS": ""}
     return subprocess.run(
         [sys.executable, "-c", probe, *options, "--rootdir", str(folder), str(folder / "tests")],
         cwd=folder,
-        env={**os.environ, **apart, "PYTHONPATH": str(folder)},
+        env={**os.environ, **apart, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=120,

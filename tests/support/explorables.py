@@ -146,7 +146,7 @@ def check_merge(state: dict[str, Any], caption: str, fragment: str) -> None:
     assert not summary
 
     dense = softmax_answer([scores[i] for i in after], [preset.values[i] for i in after])
-    shown = {name: cell[""] for name, cell in answers.items()}
+    shown = {name: cell["value"] for name, cell in answers.items()}
     assert shown["arrival, by rank"] == ", ".join(map(str, order))
     assert shown["precision of inputs"] == state["precision"]
     wide = "float64" if state["precision"] == "float64" else "float32"

@@ -114,6 +114,7 @@ def test_a_table_names_the_scope_of_every_header_and_starts_collapsed():
     root = ElementTree.fromstring(svg.details(svg.table(["", "a"], [["r", "1"], ["s", "2"]])))
     assert root.tag == "details"
     assert root.get("open") is None
+    assert root.find("div").get("tabindex") == "0", "a wide table is scrolled by keys as well"
     assert [h.get("scope") for h in root.iter("th")] == ["col", "col", "row", "row"]
     assert [c.text for c in root.iter("td")] == ["1", "2"]
 
