@@ -3,6 +3,8 @@
 Run: python -m benchmarks.ring_attention [--lengths 2048 8192] [--chunk 512] [--repeats 5]
 The two are run in turn, so that a slow moment of the machine hits both; each ratio is the median
 over the pairs. Results are compared before anything is timed.
+On a machine that does other work too, set OPENBLAS_NUM_THREADS=1: the threads of many small
+products wait for each other, which made the ring up to five times slower in a trial.
 """
 
 import argparse

@@ -57,7 +57,8 @@ def npm_pack(package: str, folder: Path) -> None:
     """Download `name@version` as an archive into the folder, with pip's own npm."""
     node = node_folder() / "node"
     npm = node_folder().parent / "lib/node_modules/npm/bin/npm-cli.js"
-    command = [str(node), str(npm), "pack", package, "--silent", "--pack-destination", str(folder)]
+    command = [str(node), str(npm), "pack", package, "--loglevel=error"]
+    command += ["--pack-destination", str(folder)]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=NPM_LIMIT_S, check=False
@@ -65,7 +66,7 @@ def npm_pack(package: str, folder: Path) -> None:
     except subprocess.TimeoutExpired as error:
         raise AssetError(f"{package}: npm gave no answer in {NPM_LIMIT_S} s.") from error
     if done.returncode:
-        found = re.findall(r"(?:npm error|npm ERR!) (?:code )?(.*)", done.stderr)
+        found = re.findall(r"npm error code (\w+)", done.stderr)
         reason = found[0] if found else f"exit code {done.returncode}"
         raise AssetError(f"{package}: npm could not download it ({reason}); is there a network?")
 

@@ -51,8 +51,10 @@ def check_python(version):
 
 def make_venv():
     """Create `.venv`, or say which system package is missing."""
-    if PYTHON.exists():
-        return
+    settings = VENV / "pyvenv.cfg"
+    series = "version = {}.{}.".format(*sys.version_info[:2])
+    if PYTHON.exists() and series in settings.read_text():
+        return  # one made by another Python is made anew
     print("Making the virtual environment .venv ...", flush=True)
     shutil.rmtree(VENV, ignore_errors=True)
     done = subprocess.run(

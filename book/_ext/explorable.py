@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from docutils import nodes
+from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -20,10 +21,13 @@ TILES = (
 
 
 class Explorable(SphinxDirective):
-    """`:::{explorable} NAME`: first picture, table and controls of a catalogue entry."""
+    """`:::{explorable} NAME`: first picture, table and controls of a catalogue entry.
+
+    Options: `:step: N` opens it at that step instead of 0.
+    """
 
     required_arguments = 1
-    option_spec: ClassVar[dict[str, Any]] = {}
+    option_spec: ClassVar[dict[str, Any]] = {"step": directives.nonnegative_int}
 
     def run(self) -> list[nodes.Node]:
         """The fragment, or a warning that names what exists."""
@@ -32,7 +36,7 @@ class Explorable(SphinxDirective):
         name = self.arguments[0]
         if name not in catalogue:
             raise self.error(f"explorable: expected one of {sorted(catalogue)}, received {name!r}")
-        return [nodes.raw("", catalogue[name].html(), format="html")]
+        return [nodes.raw("", catalogue[name].html(**self.options), format="html")]
 
 
 class Legend(SphinxDirective):

@@ -63,15 +63,23 @@ class Explorable:
         for values in product(*(control.values for control in self.controls)):
             yield dict(zip(names, values, strict=True))
 
-    def html(self) -> str:
-        """First picture and table, with what the page script needs to add the controls."""
-        caption, *parts = self.lines()
+    def html(self, **values: object) -> str:
+        """First picture and table, with what the page script needs to add the controls.
+
+        With values, the page opens in that state; Reset still restores the defaults.
+
+        Raises: ValueError as `lines`.
+        """
+        caption, *parts = self.lines(**values)
+        first = self.defaults() | values
+        places = json.dumps([c.values.index(first[c.name]) for c in self.controls])
         spec = escape(json.dumps([c.spec() for c in self.controls], ensure_ascii=False))
         title = escape(self.title)
         return "\n".join(
             (
                 f'<div class="cp-explorable" role="group" aria-label="{title}" '
-                f'data-explorable="{escape(self.name)}" data-controls="{spec}">',
+                f'data-explorable="{escape(self.name)}" data-controls="{spec}" '
+                f'data-places="{places}">',
                 f'<p class="cp-title"><strong>{title}.</strong> {escape(self.summary)}</p>',
                 '<p class="cp-still">This is the first picture. The controls appear where '
                 "scripts run.</p>",

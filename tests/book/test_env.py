@@ -93,6 +93,22 @@ def test_a_python_without_ensurepip_names_the_package(
     assert not env.VENV.exists()
 
 
+def test_an_environment_of_another_python_is_made_anew(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+    answer = SimpleNamespace(returncode=0, stdout="")
+    monkeypatch.setattr(env.subprocess, "run", lambda *args, **kwargs: made.append(args) or answer)
+    env.PYTHON.parent.mkdir(parents=True)
+    env.PYTHON.touch()
+    (env.VENV / "pyvenv.cfg").write_text("version = {}.{}.0\n".format(*sys.version_info[:2]))
+    env.make_venv()
+    assert not made
+    (env.VENV / "pyvenv.cfg").write_text("version = 3.9.1\n")
+    env.make_venv()
+    assert len(made) == 1
+
+
 def test_no_network_is_one_line(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", env.VENV], check=True)
     fake = env.VENV / "fake"

@@ -80,7 +80,7 @@ def test_a_port_in_use_is_passed_over(tmp_path: Path) -> None:
 
 
 def test_only_this_machine_is_served(tmp_path: Path) -> None:
-    with serve.open_server(tmp_path, range(0, 1)) as server:
+    with serve.open_server(tmp_path, range(1)) as server:
         assert server.server_address[0] == "127.0.0.1"
 
 

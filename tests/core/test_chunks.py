@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cpcore import (
-    ChunkStats,
-    attention_chunk_stats,
-    empty_stats,
-    finalize,
-    merge_chunk_stats,
-)
+from cpcore import ChunkStats, attention_chunk_stats, empty_stats, finalize, merge_chunk_stats
 
 Array = NDArray[Any]
 LN3 = float(np.log(3))
@@ -94,6 +88,7 @@ def test_no_queries_and_no_value_columns_are_allowed() -> None:
     assert [x.shape for x in stats] == [(0, 0), (0,), (0,)]
     out, lse = finalize(merge_chunk_stats(stats, empty_stats((0,), 0, np.float64)))
     assert (out.shape, lse.shape) == ((0, 0), (0,))
+    assert [x.shape for x in finalize(empty_stats((), 3, np.float64))] == [(3,), ()]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])

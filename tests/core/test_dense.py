@@ -165,3 +165,13 @@ def test_unseen_slots_may_hold_nan_in_dense() -> None:
     assert (out[:, 0].tolist(), lse.tolist()) == ([2.0, 0.0], [1.0, -np.inf])
     gradients = dense_attention_backward(q, k, v, column(1, np.nan), visible=visible)
     assert all(np.isfinite(g).all() for g in gradients)
+
+
+def test_results_keep_the_precision_of_the_inputs_and_at_least_float32() -> None:
+    for dtype, kept in ((np.float16, "float32"), (np.float32, "float32"), (np.float64, "float64")):
+        x = np.ones((2, 2), dtype)
+        out, lse = dense_attention(x, x, x)
+        assert (out.dtype.name, lse.dtype.name) == (np.dtype(dtype).name, kept)
+        assert {g.dtype.name for g in dense_attention_backward(x, x, x, x)} == {kept}
+        wide = np.ones((2, 2))
+        assert {g.dtype.name for g in dense_attention_backward(x, x, x, wide)} == {kept}

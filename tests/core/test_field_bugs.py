@@ -1,6 +1,4 @@
-"""Faults seen in real systems, each as its smallest probe: the right value, and where it is cheap
-the typical wrong value next to it, so that the probe is known to tell them apart.
-"""
+"""Faults seen in real systems, each as its smallest probe: the right value and a wrong one."""
 
 from typing import Any
 
@@ -181,24 +179,3 @@ def test_c35_a_comparison_of_zeros_would_accept_a_wrong_mean() -> None:
         reference, _ = dense_attention(column(1), column(0, LN3), column(1, 5), scale=1.0)
         assert abs(reference.item()) > 1
         assert abs(wrong(column(1), keys, real, scale=1.0) - reference).item() > 0.5
-
-
-def test_c36_transposed_reversed_and_strided_views_give_the_same_bits() -> None:
-    rng = np.random.default_rng(36)
-    q, k, v = (rng.standard_normal((2, 6, 3)) for _ in range(3))
-    roomy = np.full((2, 12, 6), np.nan)
-    roomy[:, ::2, ::2] = k
-    views = {
-        "q": q.swapaxes(-1, -2).copy().swapaxes(-1, -2),
-        "k": roomy[:, ::2, ::2],
-        "v": v[:, ::-1].copy()[:, ::-1],
-    }
-    assert not any(x.flags.c_contiguous for x in views.values())
-    plain = ring_attention(q, [k[:, :2], k[:, 2:]], [v[:, :2], v[:, 2:]], visibility=Visibility())
-    key, value = views["k"], views["v"]
-    viewed = ring_attention(
-        views["q"], [key[:, :2], key[:, 2:]], [value[:, :2], value[:, 2:]], visibility=Visibility()
-    )
-    # 1e-15: numpy may sum a strided product in another order, nothing else may differ
-    assert_within("out", viewed, plain, 1e-15)
-    assert np.abs(plain).max() > 0.5

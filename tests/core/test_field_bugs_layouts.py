@@ -1,4 +1,4 @@
-"""Faults of real systems in the order of shards and of heads."""
+"""Faults of real systems in the order of shards, of heads and of memory."""
 
 from typing import Any
 
@@ -78,3 +78,24 @@ def test_c20_gradients_of_a_key_head_are_summed_over_its_group() -> None:
         summed = np.stack([alone[0][part] + alone[1][part], alone[2][part] + alone[3][part]])
         assert_within(name, got, summed, 1e-14)
         assert np.abs(summed).max() > 0.1
+
+
+def test_c36_transposed_reversed_and_strided_views_give_the_same_bits() -> None:
+    rng = np.random.default_rng(36)
+    q, k, v = (rng.standard_normal((2, 6, 3)) for _ in range(3))
+    roomy = np.full((2, 12, 6), np.nan)
+    roomy[:, ::2, ::2] = k
+    views = {
+        "q": q.swapaxes(-1, -2).copy().swapaxes(-1, -2),
+        "k": roomy[:, ::2, ::2],
+        "v": v[:, ::-1].copy()[:, ::-1],
+    }
+    assert not any(x.flags.c_contiguous for x in views.values())
+    plain = ring_attention(q, [k[:, :2], k[:, 2:]], [v[:, :2], v[:, 2:]], visibility=Visibility())
+    key, value = views["k"], views["v"]
+    viewed = ring_attention(
+        views["q"], [key[:, :2], key[:, 2:]], [value[:, :2], value[:, 2:]], visibility=Visibility()
+    )
+    # 1e-15: numpy may sum a strided product in another order, nothing else may differ
+    assert_within("out", viewed, plain, 1e-15)
+    assert np.abs(plain).max() > 0.5

@@ -13,12 +13,7 @@ from tests.support.relation import double_loop
 
 Array = NDArray[Any]
 S = 7
-DOCUMENTS = {
-    "none": None,
-    "packed": [0, 0, 0, 1, 1, 2, 2],
-    "padded": [0, 0, -1, 1, 1, -1, -1],
-    "scattered": [5, 0, 5, 0, 5, 0, -1],
-}
+DOCUMENTS = (None, [0, 0, 0, 1, 1, 2, 2], [0, 0, -1, 1, 1, -1, -1], [5, 0, 5, 0, 5, 0, -1])
 WINDOWS = (None, 1, 2, 3, S, 100)
 POSITIONS: tuple[tuple[list[int], list[int]], ...] = (
     (list(range(S)), list(range(S))),
@@ -38,7 +33,7 @@ def relations() -> list[Array | None]:
 
 
 def combinations() -> list[dict[str, Any]]:
-    every = itertools.product((True, False), WINDOWS, DOCUMENTS.values(), relations())
+    every = itertools.product((True, False), WINDOWS, DOCUMENTS, relations())
     names = ("causal", "window", "documents", "relation")
     return [dict(zip(names, parts, strict=True)) for parts in every]
 

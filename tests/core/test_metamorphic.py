@@ -109,6 +109,19 @@ def test_more_query_rows_than_one_tile_are_exact_and_causal() -> None:
                   2 * tolerance(problem, 4).out)  # fmt: skip
 
 
+@pytest.mark.parametrize("wide", range(5))
+def test_one_float64_array_among_float16_ones_widens_the_whole_sum(wide: int) -> None:
+    """Whichever it is: the error stays that of float64 arithmetic."""
+    q, k, v = (x.astype(np.float16) for x in arrays(13))
+    parts = [q, k[:, :6], k[:, 6:], v[:, :6], v[:, 6:]]
+    parts[wide] = parts[wide].astype(np.float64)
+    query, keys, values = parts[0], parts[1:3], parts[3:]
+    out = ring_attention(query, keys, values)
+    wanted = dense_attention(*(x.astype(np.float64) for x in (q, k, v)))[0]
+    allowed = 1e-14 if wide == 0 else np.abs(wanted) * 2**-11 * (1 + 1e-9) + 2**-25
+    assert_within("out", out, wanted, allowed)  # 2**-11: half a unit of float16, one rounding
+
+
 @pytest.mark.parametrize("shift", [-512.0, 64.0, 1024.0])
 def test_a_constant_added_to_all_logits_moves_only_the_lse(shift: float) -> None:
     """Scores are integers, and so is the shift: every sum is exact, and so is the comparison."""

@@ -48,6 +48,18 @@ def heads(query: int, key: int) -> dict[str, Array]:
         ({"key_chunk": ones(4, 2)}, "key_chunk", "width D = 3 like query", "shape (4, 2)"),
         ({"value_chunk": ones(3, 5)}, "value_chunk", "shape (4, 'Dv')", "shape (3, 5)"),
         ({"value_chunk": ones(4)}, "value_chunk", "shape (4, 'Dv')", "shape (4,)"),
+        (
+            heads(2, 2) | {"key_chunk": ones(2, 4, 7)},
+            "key_chunk",
+            "width D = 3 like query",
+            "shape (2, 4, 7)",
+        ),
+        (
+            heads(2, 2) | {"value_chunk": ones(2, 3, 5)},
+            "value_chunk",
+            "shape (2, 4, 'Dv')",
+            "shape (2, 3, 5)",
+        ),
         (heads(4, 3), "key_chunk", f"{DIVIDES} 4", "shape (3, 4, 3)"),
         (heads(2, 4), "key_chunk", f"{DIVIDES} 2", "shape (4, 4, 3)"),
         (heads(2, 0), "key_chunk", f"{DIVIDES} 2", "shape (0, 4, 3)"),

@@ -53,3 +53,8 @@ def test_dense_refuses(
 def test_dense_backward_refuses_a_dout_of_another_shape_or_kind(dout: Array) -> None:
     with refused("dout", "floats (2, 3)", f"{dout.dtype} {dout.shape}"):
         dense_attention_backward(ONES, ONES, ONES, dout)
+
+
+def test_a_dout_that_is_not_finite_in_a_row_that_counts_is_refused() -> None:
+    with refused("dout", *FINITE):
+        dense_attention_backward(ONES, ONES, ONES, ONES * np.nan)

@@ -115,6 +115,25 @@ def test_no_input_is_mutated(case: Case) -> None:
     assert states == [[x.tobytes() for x in part] for part in parts]
 
 
+@examples(150)
+@given(cases(), st.sampled_from([np.nan, np.inf, -np.inf]))
+def test_whatever_a_slot_that_no_one_sees_holds_changes_no_bit(case: Case, junk: float) -> None:
+    p = case.problem
+    q, k, v = (x.copy() for x in (p.q, p.k, p.v))
+    keys_used: Any = p.seen.any(axis=-2)
+    if k.ndim > 2:  # a key slot is used if one head of its group sees it
+        group = q.shape[-3] // k.shape[-3]
+        heads = [keys_used[..., h * group : (h + 1) * group, :] for h in range(k.shape[-3])]
+        keys_used = np.stack([head.any(axis=-2) for head in heads], axis=-2)
+    clean = attention_chunk_stats(q, k, v, visible=p.seen, scale=p.scale)
+    q[~p.seen.any(axis=-1)], k[~keys_used], v[~keys_used] = junk, junk, junk
+    for got, kept in zip(
+        attention_chunk_stats(q, k, v, visible=p.seen, scale=p.scale), clean, strict=True
+    ):
+        assert got.dtype == kept.dtype
+        assert (got + 0.0).tobytes() == (kept + 0.0).tobytes()  # either zero will do
+
+
 @examples(100)
 @given(cases())
 def test_a_row_that_sees_nothing_gives_zero_and_minus_infinity(case: Case) -> None:

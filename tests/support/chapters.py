@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import statistics
 from collections.abc import Callable
@@ -122,7 +123,7 @@ def heading_order(notebook: Any) -> list[str]:
     """One title, and no level is skipped."""
     levels = [level for level, _ in headings(notebook)]
     found = [] if levels.count(1) == 1 == levels[0] else ["expected one title, at the top"]
-    steps = zip(levels, levels[1:], strict=False)
+    steps = itertools.pairwise(levels)
     return found + [f"heading level jumps from {a} to {b}" for a, b in steps if b > a + 1]
 
 

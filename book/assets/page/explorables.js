@@ -1,7 +1,7 @@
 /* Explorables: native controls that switch between pictures drawn by Python.
  *
  * A page holds the first picture of each explorable as plain HTML. This script adds the controls
- * that data-controls describes, and loads explorables/NAME.js, all pictures of that explorable,
+ * that data-controls describes, in the state that data-places names, and loads explorables/NAME.js, all pictures of that explorable,
  * when the reader comes near or first uses a control. It is a classic script, and so is the data:
  * both work from disk, where modules and fetch are blocked, and under a strict content policy.
  * All HTML that is inserted here comes from that data file, which the build writes.
@@ -256,6 +256,9 @@
     };
     quiet(false);
     restore();
+    JSON.parse(root.dataset.places).forEach(function (first, i) {
+      controls[i].write(first);
+    });
     var nodes = controls.map(function (control) {
       return control.node;
     });
