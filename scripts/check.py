@@ -14,7 +14,11 @@ from pathlib import Path
 from scripts import assets
 
 ROOT = Path(__file__).resolve().parent.parent
-LINTERS = [["ruff", "check", "--quiet", "."], ["mypy", "--no-error-summary"]]
+LINTERS = [
+    ["ruff", "check", "--quiet", "."],
+    ["ruff", "format", "--check", "--quiet", "."],
+    ["mypy", "--no-error-summary"],
+]
 # In this order: the fast tests fail first.
 TESTS = ["tests/core", "tests/ui", "tests/book", "book", "tests/site"]
 PYTEST = [
