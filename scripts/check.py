@@ -33,7 +33,7 @@ PYTEST = [
 def lint() -> int:
     """Exit code of the first linter that complains, or 0."""
     for command in LINTERS:
-        print(f"{command[0]} ...", flush=True)
+        print(" ".join(command[:2]), "...", flush=True)
         code = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, check=False).returncode
         if code:
             return code
