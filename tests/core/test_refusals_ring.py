@@ -105,3 +105,26 @@ def test_positions_may_repeat_and_skip_and_come_in_any_order() -> None:
         visibility=CAUSAL, query_positions=[50, 7], key_positions=[[9, 7]],
     )  # fmt: skip
     assert out.tolist() == [[2.0], [3.0]]
+
+
+@pytest.mark.parametrize("name", ["query", "key_chunks", "value_chunks"])
+def test_nan_where_the_mask_hides_everything_is_refused_unless_the_slot_is_padding(
+    name: str,
+) -> None:
+    """A relation without a pair hides NaN from every score, and it is a mistake all the same."""
+    nothing = np.zeros((3, 3), bool)
+    arrays = dict(GOOD)
+    arrays[name] = Q * np.nan if name == "query" else [arrays[name][0], arrays[name][1] * np.nan]
+    label = name if name == "query" else f"{name}[1]"
+    with refused(label, *FINITE):
+        ring_attention(**arrays, visibility=Visibility(relation=nothing))
+    ids = np.array([-1, -1, -1])
+    assert not ring_attention(**arrays, visibility=Visibility(documents=ids)).any()
+
+
+@pytest.mark.parametrize("count", [41, 64, 200])
+def test_many_chunks_of_one_key_are_one_softmax(count: int) -> None:
+    """Equal scores: the mean of all values, whichever chunk a value is in."""
+    values = np.arange(count, dtype=float)[:, None]
+    chunks = np.split(np.zeros((count, 1)), count), np.split(values, count)
+    assert np.allclose(ring_attention(ones(1, 1), *chunks), (count - 1) / 2, rtol=1e-13)
