@@ -1,17 +1,25 @@
-"""Attention over chunks of keys that arrive one at a time, as around a ring.
+"""Attention over blocks of keys that arrive one at a time, as around a ring.
 
-Owns the loop over chunks and the global positions that go with it. Here masks and chunks meet.
+Owns `ring_attention`, the loop over chunks in one process, and `simulate`, which plays a schedule
+of events for every rank in turn. Masks and layouts meet here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cpcore.checks import Array, accumulate_dtype, score_scale
-from cpcore.chunk_inputs import chunked_inputs
+from cpcore.chunk_inputs import chunked_inputs, simulation_inputs
 from cpcore.chunks import attention_chunk_stats, empty_stats, finalize, merge_chunk_stats
+from cpcore.dropout import Dropout
+from cpcore.exchange import pass_blocks
+from cpcore.layouts import Layout
 from cpcore.masks import Visibility
+from cpcore.replay import return_gradients
+from cpcore.schedule import Event, schedule
+from cpcore.simulation import simulation_with
 
 # Rows are independent of each other, so they are processed in tiles of this many. The largest
 # temporary is one tile of scores, QUERY_TILE × (keys of a chunk) per head, however long S is.
@@ -63,3 +71,96 @@ def ring_attention(
             acc = merge_chunk_stats(acc, stats)
         output[..., tile, :], _ = finalize(acc, q.dtype)
     return output
+
+
+class RankResult(NamedTuple):
+    """What one rank ends with, in its physical order; gradients are None without dout."""
+
+    output: Array
+    lse: Array
+    dq: Array | None
+    dk: Array | None
+    dv: Array | None
+
+
+class Run(NamedTuple):
+    """Results in logical order, the events that were played, and each rank's own results."""
+
+    output: Array
+    lse: Array
+    dq: Array | None
+    dk: Array | None
+    dv: Array | None
+    events: list[Event]
+    per_rank: list[RankResult]
+
+
+def simulate(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    layout: Layout,
+    visibility: Visibility | None,
+    *,
+    dout: ArrayLike | None = None,
+    protocol: str = "ring",
+    max_block: int | None = None,
+    scale: float | None = None,
+    dropout: Dropout | None = None,
+    fault: str | tuple[str, int, int] | None = None,
+    events: Iterable[Event] | None = None,
+) -> Run:
+    """Attention by all ranks of `layout`, and its gradients if `dout` is given.
+
+    Every rank keeps its queries. Keys and values reach it by the events and only by them: a foreign
+    block that no event delivered is NaN, and NaN in a block that is used is an error.
+
+    Shapes: query (…, S, D), key (…, S, D), value and dout (…, S, Dv) in logical order; axis -3 is
+        heads when present. Results have the dtype of the array they belong to; lse (…, S) is kept
+        in the accumulate dtype.
+    Raises: ValueError for wrong arguments before any work, and for events whose messages do not
+        fit together.
+    """
+    arrays = simulation_inputs(query, key, value, dout, layout, visibility)
+    rule = Visibility(causal=False) if visibility is None else visibility
+    if events is None:
+        backward = dout is not None
+        events = schedule(layout, rule, protocol=protocol, max_block=max_block, backward=backward)
+    events, ring = list(events), protocol.startswith("ring")
+    sim = simulation_with(fault, layout)(
+        arrays, layout, rule, score_scale(scale, arrays[0].shape[-1]), dropout
+    )
+    shards = list(zip(sim.k, sim.v, strict=True))
+
+    pass_blocks((e for e in events if e.phase == "forward"), shards, ring, sim.attend)
+    results = sim.finish()
+    gradients: list[tuple[Array, ...]] = [()] * layout.cp_size
+    if dout is not None:
+        sim.start_replay(results)
+        pass_blocks((e for e in events if e.phase == "replay"), shards, ring, sim.replay)
+        returns = sim.returning([e for e in events if e.phase == "return"])
+        return_gradients(returns, sim.owed, sim.lost)
+        gradients = [(dq, *sim.home(rank)) for rank, dq in enumerate(sim.dq)]
+    return _run(results, gradients, arrays, layout, events)
+
+
+def _run(
+    results: list[tuple[Array, Array]],
+    gradients: list[tuple[Array, ...]],
+    arrays: tuple[Array, Array, Array, Array | None],
+    layout: Layout,
+    events: list[Event],
+) -> Run:
+    """Cast once to the dtypes of the arrays, and put everything back into logical order."""
+    q, k, v, _ = arrays
+    per_rank = []
+    for (output, lse), grads in zip(results, gradients, strict=True):
+        cast = [g.astype(x.dtype, copy=False) for g, x in zip(grads, (q, k, v), strict=False)]
+        per_rank.append(RankResult(output.astype(q.dtype), lse, *(cast or (None,) * 3)))
+    output = layout.unshard([result.output for result in per_rank])
+    lse = layout.unshard([result.lse for result in per_rank], axis=-1)
+    dq, dk, dv = (
+        None if parts[0] is None else layout.unshard(parts)
+        for parts in zip(*(result[2:] for result in per_rank), strict=True)
+    )
+    return Run(output, lse, dq, dk, dv, events, per_rank)

@@ -1,0 +1,87 @@
+"""Next-token loss over a sharded sequence, kept as (sum, count).
+
+Owns labels and the reduction. A mean of per-rank means weighs a token by how few neighbors its
+rank happens to have; a sum and a count add up to the right mean for any split.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cpcore.checks import Array, expected, float_array, index_array
+
+IGNORE = -1
+
+
+class LossSum(NamedTuple):
+    """Σ of the losses of the tokens that count, and their number."""
+
+    sum: float
+    count: int  # type: ignore[assignment]  # hides tuple.count, which no one needs here
+
+
+def next_token_labels(tokens: ArrayLike, documents: ArrayLike | None = None) -> Array:
+    """The label of each position: the token after it, in logical order, before any sharding.
+
+    The last position of a document has no label, and neither has padding (document -1): IGNORE.
+
+    Shapes: tokens (S,) ids of at least 0, documents (S,); result (S,).
+    Raises: ValueError for ids that are not integers of at least 0, or lengths that differ.
+    """
+    ids = index_array("tokens", tokens)
+    labels = np.append(ids[1:], IGNORE)[: len(ids)]
+    if documents is None:
+        return labels
+    docs = np.asarray(documents)
+    if docs.shape != ids.shape or not (docs.size == 0 or np.issubdtype(docs.dtype, np.integer)):
+        raise expected("documents", f"{len(ids)} integers", f"{docs.dtype} of shape {docs.shape}")
+    follows = np.append(docs[1:] == docs[:-1], False)[: len(ids)] & (docs != -1)
+    return np.where(follows, labels, IGNORE)
+
+
+def loss_sum(logits: ArrayLike, labels: ArrayLike) -> LossSum:
+    """Cross entropy of the labels that are not IGNORE, as (sum, count). No valid token: (0, 0).
+
+    Shapes: logits (S, vocabulary), labels (S,).
+    Raises: ValueError for labels outside the vocabulary, or shapes that differ.
+    """
+    scores, ids, valid = _checked(logits, labels)
+    top = scores.max(axis=-1, initial=-np.inf)
+    lse = np.log(np.exp(scores - top[:, None]).sum(axis=-1)) + top
+    losses = lse - scores[np.arange(len(ids)), np.where(valid, ids, 0)]
+    return LossSum(float(losses[valid].sum()), int(valid.sum()))
+
+
+def loss_gradient(logits: ArrayLike, labels: ArrayLike, count: int) -> Array:
+    """Gradient of (Σ of losses) / count with respect to the logits of one shard.
+
+    `count` is that of all ranks together: with it, every rank's gradients simply add up. A count of
+    0 gives zeros.
+
+    Shapes: logits (S, vocabulary), labels (S,); result as logits.
+    """
+    scores, ids, valid = _checked(logits, labels)
+    weights = np.exp(scores - scores.max(axis=-1, initial=-np.inf)[:, None])
+    probs = weights / weights.sum(axis=-1, keepdims=True)
+    probs[np.arange(len(ids))[valid], ids[valid]] -= 1
+    return np.where(valid[:, None], probs, 0) / max(1, count)
+
+
+def mean_loss(parts: Iterable[LossSum]) -> float:
+    """Σ of sums over Σ of counts: the mean over all tokens that count; 0 if there is none."""
+    sums, counts = zip((0.0, 0), *parts, strict=True)
+    return float(sum(sums) / max(1, sum(counts)))
+
+
+def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[Array, Array, Array]:
+    """logits in at least float32, labels, and which labels count."""
+    scores, ids = float_array("logits", logits), np.asarray(labels)
+    if scores.ndim != 2 or scores.shape[-1] == 0:
+        raise expected("logits", "shape (S, vocabulary)", scores.shape)
+    if ids.shape != scores.shape[:1] or not (ids.size == 0 or np.issubdtype(ids.dtype, np.integer)):
+        raise expected("labels", f"{len(scores)} integers", f"{ids.dtype} of shape {ids.shape}")
+    if ids.size and (ids.min() < IGNORE or ids.max() >= scores.shape[-1]):
+        raise expected("labels", f"{IGNORE} or ids below {scores.shape[-1]}", ids.tolist())
+    return scores.astype(np.result_type(np.float32, scores)), ids, ids != IGNORE
