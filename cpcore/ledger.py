@@ -5,21 +5,24 @@ of one batch entry; workspace, output, lse, gradients and buffers are kept apart
 them follows from the protocol alone.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from itertools import product
 from typing import NamedTuple
 
-from cpcore.checks import whole_number
+from cpcore.checks import expected, whole_number
 from cpcore.layouts import Layout
 from cpcore.schedule import Event
-
-STATE_FIELDS = ("online_state", "workspace", "lse")
 
 
 class LedgerRow(NamedTuple):
     """One rank in one phase; in phase "resident" the traffic is 0 and the rest is filled.
 
     messages counts sends from rank to rank, collectives the library calls that stand for them.
+    remote_block: the most foreign keys and values in use at once. online_state: output, sum and max
+    of every row. workspace: the largest tile of scores. buffers: a second remote block, received
+    while one is in use, and one message of gradients each way.
+
     Units: qkv … buffers in elements of one sequence; resident_bytes their total in bytes.
     """
 
@@ -44,6 +47,18 @@ class LedgerRow(NamedTuple):
     resident_bytes: int = 0
 
 
+class _Sizes(NamedTuple):
+    """Elements per token and row, and bytes per element of each kind of array."""
+
+    q_heads: int
+    q_width: int
+    kv_width: int
+    value_dim: int
+    kv_bytes: int
+    grad_bytes: int
+    state_bytes: int
+
+
 def ledger(
     events: Iterable[Event],
     layout: Layout,
@@ -60,71 +75,87 @@ def ledger(
 
     One token is kv_heads · (head_dim + value_dim) elements, in the stream of keys and values
     (`element_bytes` each) and in that of their gradients (`grad_bytes`, default the same). Running
-    state, lse and scores have `state_bytes`. Nothing here is a formula: all is counted from events.
+    state, lse and scores have `state_bytes`. No closed form is used: all is counted from events.
 
     Units: elements and bytes are of one sequence; multiply by the batch.
-    Raises: ValueError for a size below 1.
+    Raises: ValueError for a size below 1, heads that do not group, or an event of a rank that the
+        layout does not have.
+
+    >>> from cpcore import from_lengths as cut, schedule
+    >>> rows = ledger(schedule(cut([2, 3]), None), cut([2, 3]), q_heads=1, kv_heads=1, head_dim=2)
+    >>> [(row.rank, row.phase, row.elements_sent) for row in rows][2:6]
+    [(0, 'replay', 8), (1, 'replay', 12), (0, 'return', 12), (1, 'return', 8)]
     """
     value_dim = head_dim if value_dim is None else value_dim
-    sizes = {"q_heads": q_heads, "kv_heads": kv_heads, "head_dim": head_dim, "value_dim": value_dim}
-    for name, size in sizes.items():
+    counts = {"q_heads": q_heads, "kv_heads": kv_heads}
+    counts |= {"head_dim": head_dim, "value_dim": value_dim}
+    for name, size in counts.items():
         whole_number(name, size, 1)
-    kv_bytes = whole_number("element_bytes", element_bytes, 1)
-    stream_bytes = {
-        "kv": kv_bytes,
-        "grad_kv": whole_number("grad_bytes", kv_bytes if grad_bytes is None else grad_bytes, 1),
-    }
-    state = whole_number("state_bytes", kv_bytes if state_bytes is None else state_bytes, 1)
-    events = list(events)
-    width = kv_heads * (head_dim + value_dim)
-    rows = _traffic(events, layout, width, stream_bytes)
-    for rank, own in enumerate(layout.lengths):
-        mine = [event for event in events if event.rank == rank]
-        held = _held(mine, own, q_heads, width, head_dim, value_dim)
-        per_field = dict.fromkeys(held, kv_bytes) | dict.fromkeys(STATE_FIELDS, state)
-        per_field["gradients"] = stream_bytes["grad_kv"]
-        total = sum(elements * per_field[name] for name, elements in held.items())
-        rows.append(LedgerRow(rank, "resident", **held, resident_bytes=total))
-    return rows
+    if q_heads % kv_heads:
+        raise expected("kv_heads", f"a divisor of q_heads = {q_heads}", kv_heads)
+    kv = whole_number("element_bytes", element_bytes, 1)
+    grad = whole_number("grad_bytes", kv if grad_bytes is None else grad_bytes, 1)
+    state = whole_number("state_bytes", kv if state_bytes is None else state_bytes, 1)
+    kv_width = kv_heads * (head_dim + value_dim)
+    sizes = _Sizes(q_heads, q_heads * head_dim, kv_width, value_dim, kv, grad, state)
+    turns = _turns(events, layout)
+    ranks = range(layout.cp_size)
+    traffic = [_traffic(turns, phase, rank, sizes) for phase, rank in product(turns, ranks)]
+    return traffic + [_resident(turns, rank, layout.lengths[rank], sizes) for rank in ranks]
 
 
-def _traffic(
-    events: list[Event], layout: Layout, width: int, stream_bytes: dict[str, int]
-) -> list[LedgerRow]:
-    """One row per rank and phase that occurs."""
-    rows = []
-    for phase, rank in product(dict.fromkeys(e.phase for e in events), range(layout.cp_size)):
-        mine = [e for e in events if e.phase == phase and e.rank == rank]
-        sent, received = sum(e.sent_tokens for e in mine), sum(e.received_tokens for e in mine)
-        element = stream_bytes["grad_kv" if phase == "return" else "kv"]
-        rows.append(
-            LedgerRow(
-                rank, phase, sent, received, sent * width, received * width,
-                sent * width * element, received * width * element,
-                messages=sum(e.send_to is not None for e in mine),
-                collectives=int(any(e.collective for e in mine)),
-            )
-        )  # fmt: skip
-    return rows
+def _turns(events: Iterable[Event], layout: Layout) -> dict[str, list[list[Event]]]:
+    """The events of each phase that occurs, rank by rank."""
+    turns: dict[str, list[list[Event]]] = {}
+    for event in events:
+        if not 0 <= event.rank < layout.cp_size:
+            raise expected("events", f"ranks below {layout.cp_size} like the layout", event.rank)
+        turns.setdefault(event.phase, [[] for _ in layout.owned])[event.rank].append(event)
+    return turns
 
 
-def _held(
-    mine: list[Event], own: int, q_heads: int, width: int, head_dim: int, value_dim: int
-) -> dict[str, int]:
-    """Elements that one rank holds, by field of the resident row."""
-    arriving = [e.received_tokens for e in mine if e.phase == "forward"]
-    gathered = any(e.collective for e in mine)
+def _traffic(turns: dict[str, list[list[Event]]], phase: str, rank: int, of: _Sizes) -> LedgerRow:
+    mine = turns[phase][rank]
+    sent, received = sum(e.sent_tokens for e in mine), sum(e.received_tokens for e in mine)
+    element = of.grad_bytes if phase == "return" else of.kv_bytes
+    return LedgerRow(
+        rank,
+        phase,
+        tokens_sent=sent,
+        tokens_received=received,
+        elements_sent=sent * of.kv_width,
+        elements_received=received * of.kv_width,
+        bytes_sent=sent * of.kv_width * element,
+        bytes_received=received * of.kv_width * element,
+        messages=sum(e.send_to is not None for e in mine),
+        collectives=int(any(e.collective for e in mine)),
+    )
+
+
+def _resident(turns: dict[str, list[list[Event]]], rank: int, own: int, of: _Sizes) -> LedgerRow:
+    by_phase = {phase: ranks[rank] for phase, ranks in turns.items()}
+    forward, replay = by_phase.get("forward", []), by_phase.get("replay", [])
+    arriving = [event.received_tokens for event in forward]
+    gathered = any(event.collective for event in forward)
     remote = sum(arriving) if gathered else max(arriving, default=0)
-    returned = [(e.sent_tokens, e.received_tokens) for e in mine if e.phase == "return"]
-    sums = max((max(sent, received) for sent, received in returned), default=0)
-    backward = any(e.phase == "replay" for e in mine)
-    return {
-        "qkv": own * (q_heads * head_dim + width),
-        "remote_block": remote * width,
-        "online_state": own * q_heads * (value_dim + 2),
-        "workspace": own * q_heads * max((e.key_stop - e.key_start for e in mine), default=0),
-        "output": own * q_heads * value_dim,
-        "lse": own * q_heads,
-        "gradients": own * (q_heads * head_dim + width) if backward else 0,
-        "buffers": (0 if gathered else remote * width) + 2 * sums * width,
-    }
+    tiles = [e.key_stop - e.key_start for e in (*forward, *replay) if e.verdict != "empty"]
+    returning = by_phase.get("return", [])
+    message = max((max(e.sent_tokens, e.received_tokens) for e in returning), default=0)
+    rows = own * of.q_heads
+    parts = (
+        ("qkv", own * (of.q_width + of.kv_width), of.kv_bytes),
+        ("remote_block", remote * of.kv_width, of.kv_bytes),
+        ("online_state", rows * (of.value_dim + 2), of.state_bytes),
+        ("workspace", rows * max(tiles, default=0), of.state_bytes),
+        ("output", rows * of.value_dim, of.kv_bytes),
+        ("lse", rows, of.state_bytes),
+        ("gradients", own * (of.q_width + of.kv_width) if replay else 0, of.grad_bytes),
+        ("buffers", 0 if gathered else remote * of.kv_width, of.kv_bytes),
+        ("buffers", 2 * message * of.kv_width, of.grad_bytes),
+    )
+    held: Counter[str] = Counter()
+    for name, elements, _ in parts:
+        held[name] += elements
+    return LedgerRow(
+        rank, "resident", **held, resident_bytes=sum(n * element for _, n, element in parts)
+    )
