@@ -5,6 +5,7 @@ goes with it; AGREES says what still equals the right result, so that no test ca
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -16,7 +17,8 @@ from cpcore.pitfalls import merge_rescaling_sum_only, merge_with_flipped_sign
 from cpcore.schedule import Event
 from cpcore.simulation import FAULTS, Simulation, Tile
 
-# What still equals the right result on generic causal inputs, R ≥ 3, equal shards.
+# What still equals the right result on generic causal inputs, R ≥ 3, where the fault does not hide.
+# "loss" is any function of the output, such as Σ dout · output / S.
 AGREES: dict[str, frozenset[str]] = {}
 Fault = TypeVar("Fault", bound=type[Simulation])
 
@@ -31,6 +33,12 @@ def fault(name: str, *agrees: str) -> Callable[[Fault], Fault]:
     return register
 
 
+def _local_positions(simulation: Simulation, event: Event) -> tuple[Array, Array]:
+    """Positions as a rank counts them that knows its own shard only."""
+    rows = np.arange(simulation.layout.lengths[event.rank])
+    return rows, np.arange(event.key_start, event.key_stop)
+
+
 def equal_shards(simulation: Simulation) -> None:
     """Refuse a layout for which the fault would not even run."""
     if len(set(simulation.layout.lengths)) > 1:
@@ -41,34 +49,35 @@ def equal_shards(simulation: Simulation) -> None:
 class LocalMasks(Simulation):
     """Masks by local index: hides the past and shows the future (ring-flash-attention#54).
 
-    Backward: the same wrong mask, so it is the right gradient of a wrong function.
+    Backward: the same wrong mask, so it is the right gradient of a wrong function. Hidden at R = 1.
     """
 
     def skips(self, event: Event) -> bool:
         return False
 
     def positions(self, event: Event) -> tuple[Array, Array]:
-        rows = np.arange(self.layout.lengths[event.rank])
-        return rows, np.arange(event.key_start, event.key_stop)
+        return _local_positions(self, event)
 
 
 @fault("diagonal_as_full")
 class DiagonalAsFull(Simulation):
     """A rank's own block without its triangle: every row sees its whole shard.
 
-    Backward: the right gradient of that wrong function.
+    Backward: the right gradient of that wrong function. Hidden where the rule is not causal, and
+    for shards of one token.
     """
 
     def relation(self, event: Event) -> Visibility:
-        return Visibility(causal=False) if event.owner == event.rank else self.rule
+        return replace(self.rule, causal=False) if event.owner == event.rank else self.rule
 
 
 @fault("mask_by_rank")
 class MaskByRank(Simulation):
     """Full below the diagonal of ranks, hidden above, a local triangle on it.
 
-    Right for contiguous shards. Wrong for any layout in which a rank owns two places of the
-    sequence, such as zigzag. Backward: the right gradient of that wrong function.
+    Speaks of a plain causal rule: windows and documents are forgotten. Then right for contiguous
+    shards, wrong for any layout in which a rank owns two places of the sequence, such as zigzag.
+    Backward: the right gradient of that wrong function.
     """
 
     def skips(self, event: Event) -> bool:
@@ -78,8 +87,7 @@ class MaskByRank(Simulation):
         return Visibility(causal=event.owner == event.rank)
 
     def positions(self, event: Event) -> tuple[Array, Array]:
-        rows = np.arange(self.layout.lengths[event.rank])
-        return rows, np.arange(event.key_start, event.key_stop)
+        return _local_positions(self, event)
 
 
 @fault("wrong_direction")
@@ -103,7 +111,8 @@ class WrongDirection(Simulation):
 class OneHopTooFew(Simulation):
     """The loop ends one step early: no rank meets the block of its next neighbor.
 
-    Hidden where that block lies in the future of every row. Backward: equally short.
+    Hidden at R = 1, and where no row sees that block, as under a short window on contiguous
+    shards. Backward: equally short.
     """
 
     def skips(self, event: Event) -> bool:
@@ -114,7 +123,8 @@ class OneHopTooFew(Simulation):
 class RescaleOnlyTheSum(Simulation):
     """Merges sums on a common maximum and outputs as they are.
 
-    Backward: right formulas on the wrong output, whose delta is wrong; dV needs no output.
+    Backward: right formulas on the wrong output, whose delta is wrong; dV needs no output. Hidden
+    while every block has the same maximum, as with uniform scores.
     """
 
     def merge(self, acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
@@ -125,7 +135,7 @@ class RescaleOnlyTheSum(Simulation):
 class FlippedSign(Simulation):
     """Rescales by the inverse of the right factor.
 
-    Backward: right formulas on wrong output and lse.
+    Backward: right formulas on wrong output and lse. Hidden with uniform scores.
     """
 
     def merge(self, acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
@@ -137,6 +147,7 @@ class SixteenBitAccumulator(Simulation):
     """Rounds the running state to 16 bits after every merge (ring-flash-attention#42).
 
     The error grows with the number of blocks. Backward: right formulas on rounded output and lse.
+    Hidden where every sum is exact in 16 bits.
     """
 
     def merge(self, acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
@@ -161,8 +172,9 @@ class DroppedDenominator(Simulation):
 class LocalDropout(Simulation):
     """Drops by local indices: another mask for each layout and rank count.
 
-    Reported as ring-flash-attention#36. Backward: the same mask. lse does not depend on it.
+    Reported as ring-flash-attention#36. Backward: the same mask. lse does not depend on it. Hidden
+    without dropout, and at R = 1.
     """
 
-    def keep(self, rank: int, q_pos: Array, k_pos: Array) -> Array | None:
-        return super().keep(rank, np.arange(len(q_pos)), np.arange(len(k_pos)))
+    def dropout_positions(self, event: Event) -> tuple[Array, Array]:
+        return _local_positions(self, event)

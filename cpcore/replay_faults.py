@@ -1,7 +1,7 @@
 """Faults of the backward pass, and of the mean, whose backward needs each block's own softmax.
 
 Registered by name as in `faults`: for all but the mean, output and lse are right and training is
-wrong.
+wrong. All hide at R = 1; those of `BlockMemory` only while max_block leaves the shard whole.
 """
 
 from typing import Any
@@ -44,7 +44,9 @@ class BlockMemory(Simulation):
 class EqualWeightMean(BlockMemory):
     """The plain mean of the outputs of the blocks that a row sees (gpu-mode/ring-attention#6).
 
-    Backward: that of the mean. Every block replays its own softmax with dout / B.
+    Its output is right where all blocks have one softmax mass: full attention, equal shards,
+    uniform scores. dQ is wrong even there. Backward: that of the mean. Every block replays its own
+    softmax with dout / B.
     """
 
     def finish(self) -> list[tuple[Array, Array]]:
@@ -65,7 +67,7 @@ class EqualWeightMean(BlockMemory):
         return dout / count[..., None], lse, delta / count
 
 
-@fault("own_output", "output", "lse", "dv")
+@fault("own_output", "output", "loss", "lse", "dv")
 class OwnOutput(BlockMemory):
     """Replays with the block's own output and the row's lse (kind of tt-metal#53205).
 
@@ -77,7 +79,7 @@ class OwnOutput(BlockMemory):
         return dout, lse, self.own(event, rows)[2]
 
 
-@fault("own_output_and_lse", "output", "lse")
+@fault("own_output_and_lse", "output", "loss", "lse")
 class OwnOutputAndLse(BlockMemory):
     """Replays each block as if it were the only one (kind of tt-metal#53205)."""
 
@@ -85,7 +87,7 @@ class OwnOutputAndLse(BlockMemory):
         return self.own(event, rows)
 
 
-@fault("weighted_dout", "output", "lse", "dv")
+@fault("weighted_dout", "output", "loss", "lse", "dv")
 class WeightedDout(BlockMemory):
     """As `own_output_and_lse`, with dout scaled by the block's weight exp(own lse - lse).
 
@@ -99,7 +101,7 @@ class WeightedDout(BlockMemory):
         return dout * weight[..., None], own_lse, delta * weight
 
 
-@fault("own_lse", "output", "lse")
+@fault("own_lse", "output", "loss", "lse")
 class OwnLse(BlockMemory):
     """Replays with the row's output and the block's own lse (kind of tt-metal#53205)."""
 
@@ -108,9 +110,12 @@ class OwnLse(BlockMemory):
         return dout, self.own(event, rows)[1], delta
 
 
-@fault("stale_kv", "output", "lse")
+@fault("stale_kv", "output", "loss", "lse")
 class StaleKv(Simulation):
-    """Every step of the backward pass works on the keys and values of step 0 (diffusers#14265)."""
+    """Every step of the backward pass works on the keys and values of step 0 (diffusers#14265).
+
+    Hidden where all ranks hold the same keys and values.
+    """
 
     def block_again(self, event: Event, block: Block) -> Block:
         equal_shards(self)
@@ -118,11 +123,11 @@ class StaleKv(Simulation):
         return tuple(x[event.rank][..., event.key_start : stop, :] for x in (self.k, self.v))
 
 
-@fault("return_one_hop_short", "output", "lse", "dq")
+@fault("return_one_hop_short", "output", "loss", "lse", "dq")
 class ReturnOneHopShort(Simulation):
     """dK and dV stop one hop from home and count as that rank's own (TransformerEngine#2484).
 
-    For the ring protocol; hidden at R = 1.
+    Straight returns lose no hop: there the share that is sent last is the one that stays.
     """
 
     def returning(self, events: list[Event]) -> list[Event]:

@@ -63,8 +63,11 @@ class Simulation:
 
     def positions(self, event: Event) -> tuple[Array, Array]:
         """The positions by which a block is masked: global ones, of the rank and of the owner."""
-        owned = self.layout.owned
-        return owned[event.rank], owned[event.owner][event.key_start : event.key_stop]
+        return _global_positions(self.layout, event)
+
+    def dropout_positions(self, event: Event) -> tuple[Array, Array]:
+        """The positions that decide what dropout drops: global ones."""
+        return _global_positions(self.layout, event)
 
     def relation(self, event: Event) -> Visibility:
         """The rule that masks a block."""
@@ -82,14 +85,15 @@ class Simulation:
         for keys, rows in product(_slices(k_pos), _slices(q_pos)):
             mask = rule.block(q_pos[rows], k_pos[keys])
             if mask.any():
-                keep = self.keep(event.rank, q_pos[rows], k_pos[keys])
+                keep = self.keep(event, rows, keys)
                 yield Tile(rows, keys, None if mask.all() else mask, keep)
 
-    def keep(self, rank: int, q_pos: Array, k_pos: Array) -> Array | None:
-        """The dropout factor of a tile, decided by global positions."""
+    def keep(self, event: Event, rows: slice, keys: slice) -> Array | None:
+        """The dropout factor of a tile."""
         if self.dropout is None:
             return None
-        return self.dropout.factor(self.q[rank].shape, q_pos, k_pos).astype(self.q[rank].dtype)
+        q, (q_pos, k_pos) = self.q[event.rank], self.dropout_positions(event)
+        return self.dropout.factor(q.shape, q_pos[rows], k_pos[keys]).astype(q.dtype)
 
     def summarize(self, q: Array, k: Array, v: Array, tile: Tile) -> ChunkStats:
         """One tile's summary."""
@@ -123,8 +127,9 @@ class Simulation:
         ]
 
     def finish(self) -> list[tuple[Array, Array]]:
-        """Each rank's (output, lse): the one division."""
-        return [finalize(state) for state in self.states]
+        """Each rank's (output, lse): the one division. The states are no longer needed."""
+        states, self.states = self.states, []
+        return [finalize(state) for state in states]
 
     def saved(self, event: Event, rows: slice) -> tuple[Array, Array, Array]:
         """(dout, lse, delta) of the rows, those of the whole row over all blocks."""
@@ -155,6 +160,11 @@ class Simulation:
             self.dq[event.rank][..., tile.rows, :] += shares[0]
             for total, share in zip(self.owed[event.rank][event.owner], shares[1:], strict=True):
                 total[..., keys, :] += share
+
+
+def _global_positions(layout: Layout, event: Event) -> tuple[Array, Array]:
+    owned = layout.owned
+    return owned[event.rank], owned[event.owner][event.key_start : event.key_stop]
 
 
 def simulation_with(fault: str | tuple[str, int, int] | None, layout: Layout) -> type[Simulation]:
