@@ -156,7 +156,8 @@ def _run(
     per_rank = []
     for (output, lse), grads in zip(results, gradients, strict=True):
         cast = [g.astype(x.dtype, copy=False) for g, x in zip(grads, (q, k, v), strict=False)]
-        per_rank.append(RankResult(output.astype(q.dtype), lse, *(cast or (None,) * 3)))
+        output = output.astype(q.dtype, copy=False)
+        per_rank.append(RankResult(output, lse, *(cast or (None,) * 3)))
     output = layout.unshard([result.output for result in per_rank])
     lse = layout.unshard([result.lse for result in per_rank], axis=-1)
     dq, dk, dv = (
