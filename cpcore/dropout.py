@@ -16,25 +16,29 @@ from cpcore.checks import Array, expected, whole_number
 class Dropout:
     """Drops each probability with chance `rate`, decided by (seed, batch, head, i, j).
 
-    Raises: ValueError unless 0 ≤ rate < 1 and seed is an integer ≥ 0.
+    Raises: ValueError unless 0 ≤ rate < 1 and seed is an integer in [0, 2**32).
     """
 
     rate: float
     seed: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rate, float | int | np.floating) or not 0 <= self.rate < 1:
+        real = isinstance(self.rate, float | int | np.floating) and not isinstance(self.rate, bool)
+        if not real or not 0 <= self.rate < 1:
             raise expected("rate", "a number in [0, 1)", repr(self.rate))
-        whole_number("seed", self.seed, 0)
+        if whole_number("seed", self.seed, 0) >= 2**32:  # it would repeat a smaller one
+            raise expected("seed", "an integer below 2**32", repr(self.seed))
 
     def keep(self, batch: ArrayLike, query_head: ArrayLike, i: ArrayLike, j: ArrayLike) -> Array:
         """Bool, True where the probability is kept.
 
         Shapes: integer index arrays, broadcast against each other; i and j are global positions.
+        Raises: ValueError for an index that is not an integer in [0, 2**32).
         """
-        state = _mix(np.asarray(self.seed % 2**32, np.uint32))
-        for index in (batch, query_head, i, j):
-            state = _mix(state ^ np.asarray(index).astype(np.uint32))
+        state = _mix(np.asarray(self.seed, np.uint32))
+        indices = {"batch": batch, "query_head": query_head, "i": i, "j": j}
+        for name, index in indices.items():
+            state = _mix(state ^ _word(name, index))
         return np.asarray(state >= np.uint32(min(round(self.rate * 2**32), 2**32 - 1)))
 
     def factor(self, shape: tuple[int, ...], q_pos: Array, k_pos: Array) -> Array:
@@ -47,6 +51,17 @@ class Dropout:
         lead = np.arange(int(np.prod(shape[:-2]))).reshape(*shape[:-2], 1, 1)  # (…, Hq, 1, 1)
         keep = self.keep(lead // heads, lead % heads, q_pos[:, None], k_pos[None, :])
         return keep / (1 - self.rate)  # (…, Hq, Q, K)
+
+
+def _word(argument: str, index: ArrayLike) -> Array:
+    """The index as 32-bit words; one that does not fit is refused, not wrapped around."""
+    array = np.asarray(index)
+    if not (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
+        raise expected(argument, "integers", array.dtype)
+    for end in (array.min(initial=0), array.max(initial=0)):
+        if not 0 <= end < 2**32:
+            raise expected(argument, "integers in [0, 2**32)", end)
+    return array.astype(np.uint32)
 
 
 def _mix(x: Array) -> Array:

@@ -26,18 +26,26 @@ class Packed:
     def pad(self, x: ArrayLike, axis: int = -2, fill: float = 0) -> Array:
         """`x` of S positions spread over the padded slots, `fill` between.
 
-        Raises: ValueError unless x has one entry per real token along `axis`.
+        Raises: ValueError unless x has one entry per real token along `axis`, or for a fill that an
+            array of integers cannot hold.
         """
         array = np.asarray(x)
         if not -array.ndim <= axis < array.ndim or array.shape[axis] != len(self.real):
             raise expected("x", f"{len(self.real)} positions along axis {axis}", array.shape)
+        if array.dtype.kind in "biu":
+            with np.errstate(invalid="ignore"):  # NaN has no integer: that is what is asked
+                if np.asarray(fill).astype(array.dtype) != fill:
+                    raise expected("fill", f"a value that {array.dtype} can hold", repr(fill))
         moved = np.moveaxis(array, axis, 0)
         padded = np.full((len(self.documents), *moved.shape[1:]), fill, array.dtype)
         padded[self.real] = moved
         return np.moveaxis(padded, 0, axis)
 
     def unpad(self, x: ArrayLike, axis: int = -2) -> Array:
-        """The real positions of a padded array: undoes `pad`."""
+        """The real positions of a padded array: undoes `pad`.
+
+        Raises: ValueError unless x has one entry per padded slot along `axis`.
+        """
         array = np.asarray(x)
         if not -array.ndim <= axis < array.ndim or array.shape[axis] != len(self.documents):
             raise expected("x", f"{len(self.documents)} positions along axis {axis}", array.shape)
@@ -51,6 +59,9 @@ def pad_packed(cu_seqlens: ArrayLike, multiple: int) -> Packed:
     rounding down would drop real tokens, as in TransformerEngine#1930.
 
     Raises: ValueError unless cu_seqlens starts at 0 and never falls, and multiple is at least 1.
+
+    >>> pad_packed([0, 3, 5], multiple=4).documents
+    array([ 0,  0,  0, -1,  1,  1, -1, -1])
     """
     bounds = index_array("cu_seqlens", cu_seqlens)
     multiple = whole_number("multiple", multiple, 1)

@@ -19,12 +19,17 @@ def rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0) -> Arra
     Shapes: x (…, S, D), D even; positions (S,), in radians per unit of frequency; result as x.
     Raises: ValueError for an odd width, positions that do not fit, or a base that is not positive.
     Source: Su et al. 2021 (arXiv:2104.09864); the pairing of halves is that of GPT-NeoX.
+
+    >>> rotary([[1.0, 0.0], [1.0, 0.0]], [0, 3]).round(2)
+    array([[ 1.  ,  0.  ],
+           [-0.99,  0.14]])
     """
     array = float_array("x", x)
     if array.ndim < 2 or array.shape[-1] % 2 or array.shape[-1] == 0:
         raise expected("x", "shape (…, S, D) with an even D", array.shape)
-    if not base > 0:
-        raise expected("base", "a number above 0", repr(base))
+    real = isinstance(base, int | float | np.integer | np.floating) and not isinstance(base, bool)
+    if not real or not 0 < base < np.inf:
+        raise expected("base", "a finite number above 0", repr(base))
     pos = index_array("positions", positions, length=array.shape[-2])
     half = array.shape[-1] // 2
     frequency = float(base) ** (-np.arange(half) / half)
