@@ -103,4 +103,4 @@ def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[Array, Array, Array]
     scores = np.where(valid[:, None], scores.astype(accumulate_dtype(scores.dtype)), 0)
     if not np.isfinite(scores).all():
         raise expected("logits", "finite numbers where a label counts", "NaN or infinity")
-    return scores, ids, valid
+    return scores, ids.astype(np.int64), valid
