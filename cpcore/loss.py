@@ -61,7 +61,7 @@ def loss_sum(logits: ArrayLike, labels: ArrayLike) -> LossSum:
         finite where a label counts. Elsewhere they may hold anything.
     """
     scores, ids, valid = _checked(logits, labels)
-    top = scores.max(axis=-1, initial=-np.inf)
+    top = scores.max(axis=-1)
     lse = np.log(np.exp(scores - top[:, None]).sum(axis=-1)) + top
     losses = lse - scores[np.arange(len(ids)), np.where(valid, ids, 0)]
     return LossSum(float(losses[valid].sum(dtype=np.float64)), int(valid.sum()))
@@ -78,7 +78,7 @@ def loss_gradient(logits: ArrayLike, labels: ArrayLike, count: int) -> Array:
     """
     scores, ids, valid = _checked(logits, labels)
     count = whole_number("count", count, int(valid.sum()))
-    weights = np.exp(scores - scores.max(axis=-1, initial=-np.inf)[:, None])
+    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     probs = weights / weights.sum(axis=-1, keepdims=True)
     probs[np.arange(len(ids))[valid], ids[valid]] -= 1
     return np.where(valid[:, None], probs, 0) / max(1, count)
@@ -86,8 +86,8 @@ def loss_gradient(logits: ArrayLike, labels: ArrayLike, count: int) -> Array:
 
 def mean_loss(parts: Iterable[LossSum]) -> float:
     """Σ of sums over Σ of counts: the mean over all tokens that count; 0 if there is none."""
-    sums, counts = zip((0.0, 0), *parts, strict=True)
-    return float(sum(sums) / max(1, sum(counts)))
+    parts = list(parts)
+    return float(sum(part.sum for part in parts) / max(1, sum(part.count for part in parts)))
 
 
 def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[Array, Array, Array]:

@@ -7,7 +7,7 @@ rank that counts from its own first token rotates by the wrong angle, whatever i
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, accumulate_dtype, expected, float_array, index_array
+from cpcore.checks import Array, expected, float_array, index_array
 
 
 def rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0) -> Array:
@@ -34,11 +34,10 @@ def rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0) -> Arra
     half = array.shape[-1] // 2
     frequency = float(base) ** (-np.arange(half) / half)
     angle = pos[:, None] * frequency  # (S, D/2), float64: float32 would blur late positions
-    wide = array.astype(accumulate_dtype(array.dtype), copy=False)
-    cos, sin = np.cos(angle).astype(wide.dtype), np.sin(angle).astype(wide.dtype)
-    first, second = wide[..., :half], wide[..., half:]
+    cos, sin = np.cos(angle), np.sin(angle)
+    first, second = array[..., :half], array[..., half:]
     turned = np.concatenate((first * cos - second * sin, second * cos + first * sin), axis=-1)
-    return turned.astype(array.dtype, copy=False)
+    return turned.astype(array.dtype)
 
 
 def document_positions(documents: ArrayLike) -> Array:

@@ -129,10 +129,10 @@ def sum_in_16_bits(values: ArrayLike) -> Array:
 
     Source: reported as ring-flash-attention#42.
     """
-    array = float_array("values", values).astype(np.float16)
+    array = float_array("values", values)
     total = np.zeros(array.shape[1:], np.float16)
     for value in array:
-        total = (total + value).astype(np.float16)
+        total = (total + value.astype(np.float16)).astype(np.float16)
     return np.asarray(total)
 
 

@@ -109,6 +109,11 @@ def test_rate_0_keeps_everything_and_changes_nothing() -> None:
     assert (factor == 1).all()
 
 
+def test_the_highest_rate_below_1_still_has_a_threshold_of_32_bits() -> None:
+    """It keeps a probability in 2**32, and none of these."""
+    assert not grid(float(np.nextafter(1, 0)), 0).any()
+
+
 def test_the_factor_is_0_or_one_over_the_share_that_is_kept() -> None:
     pos = np.arange(50)
     factor = Dropout(0.2, 1).factor((50, 4), pos, pos)

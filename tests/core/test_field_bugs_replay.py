@@ -71,6 +71,9 @@ def test_C25_a_16_bit_running_sum_of_4096_ones_stops_at_2048() -> None:
     ones = np.ones(4096)
     assert sum_in_16_bits(ones) == 2048
     assert sum_in_16_bits(ones[:2048]) == 2048
+    assert sum_in_16_bits(np.array([[[2048.0, 1.0]], [[1.0, 1.0]]])).tolist() == [[2048, 2]]
+    assert sum_in_16_bits(np.array([1e-8] * 3)).item() == 0, "what is added is rounded too"
+    assert sum_in_16_bits(ones).dtype == np.float16
     total = np.float32(0)
     for one in ones.astype(np.float32):
         total += one
@@ -102,7 +105,8 @@ def test_C26_an_lse_in_16_bits_is_off_by_a_fifth() -> None:
     assert stored.item() == 1000.5
     assert np.exp(stored - lse).item() == pytest.approx(1.22, abs=0.005)  # a merge weight
     assert np.exp(lse - stored).item() == pytest.approx(0.82, abs=0.005)  # a probability
-    assert lse_in_16_bits(np.array([0.5])).item() == 0.5
+    assert lse_in_16_bits(np.array([0.5], np.float32)).item() == 0.5
+    assert lse_in_16_bits(np.array([0.5], np.float32)).dtype == np.float32
 
 
 def test_C26_the_right_lse_is_kept_in_the_accumulate_dtype() -> None:

@@ -35,6 +35,7 @@ def test_C29_a_mean_of_rank_means_is_6_where_the_mean_is_4() -> None:
     even = [LossSum(6.0, 2), LossSum(10.0, 2)]
     assert mean_of_rank_means(even) == mean_loss(even) == 4
     assert mean_of_rank_means([]) == mean_loss([]) == 0
+    assert mean_of_rank_means(even[:1]) == 3, "one rank hides it"
 
 
 def test_C30_a_rank_without_valid_tokens_neither_divides_by_0_nor_counts() -> None:
@@ -47,6 +48,7 @@ def test_C30_a_rank_without_valid_tokens_neither_divides_by_0_nor_counts() -> No
     assert np.isnan(rank_mean_gradient(logits, nothing)).all()
     assert not loss_gradient(logits, nothing, count=5).any()
     assert rank_mean(logits, [0, IGNORE]) == pytest.approx(np.log(3))
+    assert rank_mean(logits, [0, 2]) == pytest.approx(np.log(3))
     one = loss_gradient(logits, [0, IGNORE], count=1)
     np.testing.assert_array_equal(rank_mean_gradient(logits, [0, IGNORE]), one)
 

@@ -146,6 +146,11 @@ def test_the_mean_is_over_tokens_not_ranks() -> None:
     assert mean_loss([LossSum(6.0, 3), LossSum(10.0, 1)]) == 4
     assert mean_loss(iter([LossSum(1.0, 1), LossSum(2.0, 2), LossSum(0.0, 0)])) == 1
     assert mean_loss([]) == 0.0
+    assert mean_loss([LossSum(3.0, 1)]) == 3
+
+
+def test_a_single_label_divides_by_1() -> None:
+    np.testing.assert_allclose(loss_gradient(np.zeros((1, 2)), [0], 1), [[-0.5, 0.5]], atol=1e-15)
 
 
 def test_the_reduction_knows_no_layout() -> None:

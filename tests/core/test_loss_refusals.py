@@ -106,6 +106,12 @@ def test_the_wrong_ways_of_training_check_their_arguments() -> None:
         repeat_kv_heads(k, k[:1], 2)
     with refused("q_heads", "an integer of at least 1", 0):
         repeat_kv_heads(k, k, 0)
+    for name, arrays in (("key", (k.astype(int), k)), ("value", (k, k.astype(int)))):
+        with refused(name, FLOATS, "int64"):
+            repeat_kv_heads(*arrays, 2)
+    with refused("key", "a head count (axis -3) that divides 2", "shape (0, 3, 4)"):
+        repeat_kv_heads(k[:0], k[:0], 2)
+    assert repeat_kv_heads(k[:1], k[:1], 3)[0].shape == (3, 3, 4)
     for function, name in ((sum_in_16_bits, "values"), (lse_in_16_bits, "lse")):
         with refused(name, FLOATS, "int64"):
             function([1, 2])

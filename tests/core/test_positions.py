@@ -159,6 +159,15 @@ def test_a_base_that_is_no_positive_number_is_refused(base: Any) -> None:
 def test_positions_that_do_not_fit_are_refused(positions: Any, wanted: str, received: Any) -> None:
     with refused("positions", wanted, received):
         rotary(np.ones((2, 2)), positions)
+    with refused("positions", wanted, received):
+        local_rotary(np.ones((2, 2)), positions)
+
+
+def test_local_rotary_is_rotary_at_places_within_the_shard() -> None:
+    x = np.random.default_rng(6).standard_normal((3, 4))
+    got = local_rotary(x, [7, 100, 3], base=3.0)
+    assert np.array_equal(got, rotary(x, [0, 1, 2], base=3.0))
+    assert np.array_equal(local_rotary(x, [7, 8, 9]), rotary(x, [0, 1, 2]))
 
 
 def test_integers_and_documents_of_another_kind_are_refused() -> None:
