@@ -25,7 +25,8 @@ from cpcore.layouts import (
 )
 from cpcore.ledger import LedgerRow, ledger
 from cpcore.masks import Visibility
-from cpcore.ring import Run, ring_attention, simulate
+from cpcore.results import Run
+from cpcore.ring import ring_attention, simulate
 from cpcore.schedule import Event, schedule
 
 __version__ = "0.1.0"

@@ -5,7 +5,6 @@ of events for every rank in turn. Masks and layouts meet here.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +13,11 @@ from cpcore.checks import Array, accumulate_dtype, score_scale
 from cpcore.chunk_inputs import chunked_inputs, simulation_inputs
 from cpcore.chunks import attention_chunk_stats, empty_stats, finalize, merge_chunk_stats
 from cpcore.dropout import Dropout
-from cpcore.exchange import pass_blocks
+from cpcore.exchange import check_events, pass_blocks
 from cpcore.layouts import Layout
 from cpcore.masks import Visibility
 from cpcore.replay import return_gradients
+from cpcore.results import Run, collect
 from cpcore.schedule import Event, schedule
 from cpcore.simulation import simulation_with
 
@@ -73,28 +73,6 @@ def ring_attention(
     return output
 
 
-class RankResult(NamedTuple):
-    """What one rank ends with, in its physical order; gradients are None without dout."""
-
-    output: Array
-    lse: Array
-    dq: Array | None
-    dk: Array | None
-    dv: Array | None
-
-
-class Run(NamedTuple):
-    """Results in logical order, the events that were played, and each rank's own results."""
-
-    output: Array
-    lse: Array
-    dq: Array | None
-    dk: Array | None
-    dv: Array | None
-    events: list[Event]
-    per_rank: list[RankResult]
-
-
 def simulate(
     query: ArrayLike,
     key: ArrayLike,
@@ -123,10 +101,10 @@ def simulate(
     """
     arrays = simulation_inputs(query, key, value, dout, layout, visibility)
     rule = Visibility(causal=False) if visibility is None else visibility
-    if events is None:
-        backward = dout is not None
-        events = schedule(layout, rule, protocol=protocol, max_block=max_block, backward=backward)
-    events, ring = list(events), protocol.startswith("ring")
+    backward, ring = dout is not None, protocol.startswith("ring")
+    # The schedule checks its arguments even where another stream takes its place.
+    planned = schedule(layout, rule, protocol=protocol, max_block=max_block, backward=backward)
+    events = check_events(planned if events is None else events, layout)
     sim = simulation_with(fault, layout)(
         arrays, layout, rule, score_scale(scale, arrays[0].shape[-1]), dropout
     )
@@ -141,27 +119,4 @@ def simulate(
         returns = sim.returning([e for e in events if e.phase == "return"])
         return_gradients(returns, sim.owed, sim.lost)
         gradients = [(dq, *sim.home(rank)) for rank, dq in enumerate(sim.dq)]
-    return _run(results, gradients, arrays, layout, events)
-
-
-def _run(
-    results: list[tuple[Array, Array]],
-    gradients: list[tuple[Array, ...]],
-    arrays: tuple[Array, Array, Array, Array | None],
-    layout: Layout,
-    events: list[Event],
-) -> Run:
-    """Cast once to the dtypes of the arrays, and put everything back into logical order."""
-    q, k, v, _ = arrays
-    per_rank = []
-    for (output, lse), grads in zip(results, gradients, strict=True):
-        cast = [g.astype(x.dtype, copy=False) for g, x in zip(grads, (q, k, v), strict=False)]
-        output = output.astype(q.dtype, copy=False)
-        per_rank.append(RankResult(output, lse, *(cast or (None,) * 3)))
-    output = layout.unshard([result.output for result in per_rank])
-    lse = layout.unshard([result.lse for result in per_rank], axis=-1)
-    dq, dk, dv = (
-        None if parts[0] is None else layout.unshard(parts)
-        for parts in zip(*(result[2:] for result in per_rank), strict=True)
-    )
-    return Run(output, lse, dq, dk, dv, events, per_rank)
+    return collect(results, gradients, arrays, layout, events)

@@ -165,14 +165,25 @@ def test_each_refusal_says_what_was_expected_and_shows_the_event() -> None:
     first, second, third, last = schedule(layout, None, backward=False)
     longer, unheard = first._replace(sent_tokens=3), last._replace(received_tokens=3)
     renamed = last._replace(owner=1)
+    stranger, alias = first._replace(rank=2), first._replace(owner=-2)
+    beyond, backwards = first._replace(key_stop=3), first._replace(key_start=2, key_stop=1)
     for events, wanted in {
         (third, first, second, last): f"a message sent before it is received, received {third}",
         (longer, second, third, last): f"2 tokens to send, received {longer}",
         (first, second, third, unheard): f"2 tokens to receive, received {unheard}",
         (first, second, third, renamed): f"the block that arrives, (0, 0, 2), received {renamed}",
+        (stranger, second): f"ranks below 2, received {stranger}",
+        (alias, second): f"ranks below 2, received {alias}",
+        (beyond, second): f"keys within the owner's 2, received {beyond}",
+        (backwards, second): f"keys within the owner's 2, received {backwards}",
         (first, second, third): "rank 1 to take all from 0, received (0, 0, 2)",
     }.items():
         assert message(list(events)) == f"events: expected {wanted}"
+
+
+def test_an_unknown_protocol_is_refused_even_where_the_events_are_given() -> None:
+    events = list(schedule(from_lengths([2, 3]), None, backward=False))
+    assert message(events, protocol="rings").startswith("protocol: expected one of ring, ")
 
 
 def test_a_foreign_block_that_no_event_delivered_is_nan_and_refused_where_it_is_used() -> None:
