@@ -142,7 +142,7 @@ def _problem(
     scale = [None, None, 0.3, -1.5][rng.integers(4)]
     dropout = keep = None
     if rng.integers(2):
-        dropout = Dropout(float(rng.choice([0.0, 0.2, 0.7])), int(rng.integers(2**33)))
+        dropout = Dropout(float(rng.choice([0.0, 0.2, 0.7])), int(rng.integers(2**32)))
         batches, query_heads = (1, 1, *q_lead)[-2:]
         index = np.ix_(range(batches), range(query_heads), every, every)
         factor = dropout.keep(*index) / (1 - dropout.rate)
