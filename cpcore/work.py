@@ -26,7 +26,9 @@ def find_runs(rule: Visibility, positions: Array) -> Runs:
     """The runs of some positions: consecutive, within one document, padding left out.
 
     Shapes: positions (n,).
+    Raises: ValueError for positions beyond the rule's documents or relation.
     """
+    rule.padding(positions)  # for its check: numpy would only say IndexError
     ids = _document_ids(rule, positions)
     breaks = (np.diff(positions, prepend=-2) != 1) | (np.diff(ids, prepend=-2) != 0)
     starts = np.flatnonzero(breaks)
