@@ -183,4 +183,5 @@ def test_the_ledger_counts_the_events_it_gets_and_no_others() -> None:
     assert column("elements_sent", rows_of("forward", rows)) == [8, 12]
     nothing = ledger([], LABORATORY, **ONE_HEAD)
     assert [row.qkv for row in nothing] == [12, 18]
+    assert column("workspace", nothing) == [0, 0]
     assert column("remote_block", nothing) == column("buffers", nothing) == [0, 0]
