@@ -42,7 +42,7 @@ def test_nothing_is_refused_before_a_change() -> None:
         ({"fault": ("lost_return", 0, 2)}, "fault owner", "a rank below 2", 2),
         ({"fault": ("lost_return", -1, 0)}, "fault rank", "an integer of at least 0", -1),
     ],
-    ids=str,
+    ids=range(10),
 )
 def test_a_wrong_argument_is_named_with_what_was_expected_and_received(
     changes: dict[str, Any], argument: str, wanted: str, received: object
