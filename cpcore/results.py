@@ -5,6 +5,8 @@ Owns the last cast and the way back to logical order. Leaves out every computati
 
 from typing import NamedTuple
 
+import numpy as np
+
 from cpcore.checks import Array
 from cpcore.layouts import Layout
 from cpcore.schedule import Event
@@ -45,10 +47,11 @@ def collect(
     """
     q, k, v, _ = arrays
     per_rank = []
-    for (output, lse), grads in zip(results, gradients, strict=True):
-        cast = [g.astype(x.dtype, copy=False) for g, x in zip(grads, (q, k, v), strict=False)]
-        output = output.astype(q.dtype, copy=False)
-        per_rank.append(RankResult(output, lse, *(cast or (None,) * 3)))
+    with np.errstate(under="ignore", over="ignore"):  # of the casts, as in `chunks.finalize`
+        for (output, lse), grads in zip(results, gradients, strict=True):
+            cast = [g.astype(x.dtype, copy=False) for g, x in zip(grads, (q, k, v), strict=False)]
+            output = output.astype(q.dtype, copy=False)
+            per_rank.append(RankResult(output, lse, *(cast or (None,) * 3)))
     output = layout.unshard([result.output for result in per_rank])
     lse = layout.unshard([result.lse for result in per_rank], axis=-1)
     dq, dk, dv = (

@@ -135,3 +135,25 @@ def test_more_rows_and_keys_than_one_tile_are_exact() -> None:
     done = simulate(q, k, v, zigzag(1200, 2), Visibility(), dout=dout)
     for name, ref, bound in zip(FIELDS, wanted, allowed, strict=True):
         assert_within(name, getattr(done, name), ref, bound)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_underflow_is_no_error_even_where_the_caller_raises_on_it(dtype: Any) -> None:
+    """Scores some hundreds apart: most probabilities are 0 or subnormal, forward and replayed."""
+    q, k, v, dout = (x.astype(dtype) for x in arrays(24, 45))
+    q *= 12
+    k *= 12
+    with np.errstate(all="raise"):
+        done = simulate(q, k, v, zigzag(24, 3), Visibility(), dout=dout, max_block=3)
+    for name in FIELDS:
+        assert np.isfinite(getattr(done, name)).all()
+    assert np.abs(done.dq).max() > 1
+
+
+def test_a_float16_gradient_beyond_its_range_is_infinite_without_a_warning() -> None:
+    """Uniform scores, causal: key 0 has weight 1 in row 0 and 1/2 in row 1, key 1 has 1/2."""
+    q = k = np.zeros((2, 1), np.float16)
+    v, dout = np.ones((2, 1), np.float16), np.full((2, 1), 6e4, np.float16)
+    done = simulate(q, k, v, contiguous(2, 2), Visibility(), dout=dout)
+    assert np.isposinf(done.dv[0, 0])  # 1.5 · 60000
+    assert done.dv[1, 0] == 3e4
