@@ -4,6 +4,7 @@ The public names are re-exported here; each module says what it owns. Importing 
 numpy only, so that it also runs in a browser.
 """
 
+from cpcore import faults, pitfalls, replay_faults
 from cpcore.chunks import (
     ChunkStats,
     attention_chunk_stats,
@@ -12,6 +13,7 @@ from cpcore.chunks import (
     merge_chunk_stats,
 )
 from cpcore.dense import dense_attention, dense_attention_backward
+from cpcore.dropout import Dropout
 from cpcore.layouts import (
     Layout,
     contiguous,
@@ -21,14 +23,21 @@ from cpcore.layouts import (
     striped,
     zigzag,
 )
+from cpcore.ledger import LedgerRow, ledger
 from cpcore.masks import Visibility
-from cpcore.ring import ring_attention
+from cpcore.results import Run
+from cpcore.ring import ring_attention, simulate
+from cpcore.schedule import Event, schedule
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ChunkStats",
+    "Dropout",
+    "Event",
     "Layout",
+    "LedgerRow",
+    "Run",
     "Visibility",
     "__version__",
     "attention_chunk_stats",
@@ -36,12 +45,18 @@ __all__ = [
     "dense_attention",
     "dense_attention_backward",
     "empty_stats",
+    "faults",
     "finalize",
     "from_lengths",
     "from_owned",
+    "ledger",
     "merge_chunk_stats",
     "per_document",
+    "pitfalls",
+    "replay_faults",
     "ring_attention",
+    "schedule",
+    "simulate",
     "striped",
     "zigzag",
 ]

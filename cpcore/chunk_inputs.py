@@ -16,6 +16,7 @@ from cpcore.checks import (
     index_array,
     zero_unused,
 )
+from cpcore.layouts import Layout
 from cpcore.masks import Visibility
 
 
@@ -96,3 +97,27 @@ def _without_padding(
     """`array` with padding slots zeroed; NaN or infinity in any other slot is an error."""
     real = None if visibility is None else ~visibility.padding(positions)
     return zero_unused(argument, array, real)
+
+
+def simulation_inputs(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    dout: ArrayLike | None,
+    layout: Layout,
+    visibility: Visibility | None,
+) -> tuple[Array, Array, Array, Array | None]:
+    """query, key, value and dout in logical order, checked, with padding slots as zeros."""
+    q, k, v = attention_arrays(("query", "key", "value"), query, key, value)
+    for name, x in (("query", q), ("key", k)):
+        if x.shape[-2] != layout.seq_len:
+            raise expected(name, f"{layout.seq_len} positions like the layout", x.shape)
+    rows = None if dout is None else float_array("dout", dout)
+    if rows is not None and rows.shape != (*q.shape[:-1], v.shape[-1]):
+        raise expected("dout", f"shape {(*q.shape[:-1], v.shape[-1])}", rows.shape)
+    pos = np.arange(layout.seq_len)
+    q, k, v = (
+        _without_padding(name, x, pos, visibility)
+        for name, x in (("query", q), ("key", k), ("value", v))
+    )
+    return q, k, v, None if rows is None else _without_padding("dout", rows, pos, visibility)

@@ -44,6 +44,7 @@ def attention_chunk_stats(
     *,
     visible: ArrayLike | None = None,
     scale: float | None = None,
+    keep: ArrayLike | None = None,
 ) -> ChunkStats:
     """Summarize one chunk of keys as if it were the only one, without dividing.
 
@@ -51,8 +52,9 @@ def attention_chunk_stats(
     is kept in `max`: a later merge can undo it. Hidden scores become -inf, weight exactly 0.
 
     Shapes: query (…, Q, D), key_chunk (…, K, D), value_chunk (…, K, Dv), K may be 0; visible bool,
-        broadcast to (…, Q, K), True = may attend; scale default D**-0.5. Axis -3 is heads when
-        present: query head h reads key head h // group.
+        broadcast to (…, Q, K), True = may attend; scale default D**-0.5. keep, the dropout factor
+        0 or 1/(1-rate), broadcasts alike: it changes the output, never the sum. Axis -3 is heads
+        when present: query head h reads key head h // group.
     Raises: ValueError for wrong shapes or dtypes, for NaN or infinity in a slot that is seen, and
         for a visible score that overflows the accumulate dtype.
     Source: the running maximum and normalizer of Milakov & Gimelshein 2018 (arXiv:1805.02867).
@@ -64,12 +66,13 @@ def attention_chunk_stats(
         visible = visible_array(visible, (*q.shape[:-1], k.shape[-2]))
     q, k, v = finite_inputs(q, k, v, visible)
 
-    scores = _visible_scores(q, k, visible, scale, accumulate_dtype(q.dtype, k.dtype, v.dtype))
+    scores = visible_scores(q, k, visible, scale, accumulate_dtype(q.dtype, k.dtype, v.dtype))
     top = scores.max(axis=-1, initial=-np.inf)  # initial: a chunk may hold no key at all
     with np.errstate(under="ignore", over="ignore", invalid="ignore"):
-        scores -= _finite_or_zero(top)[..., None]  # -inf - -inf would be NaN
+        scores -= finite_or_zero(top)[..., None]  # -inf - -inf would be NaN
         weights = np.exp(scores, out=scores)
-        output = _per_kv_head(weights, v) @ v.astype(weights.dtype, copy=False)
+        kept = weights if keep is None else weights * np.asarray(keep, weights.dtype)
+        output = per_kv_head(kept, v) @ v.astype(weights.dtype, copy=False)
     if not np.isfinite(output).all():
         raise expected("value_chunk", f"a weighted sum that fits {output.dtype}", "an overflow")
     output = output.reshape(*q.shape[:-1], v.shape[-1])  # (…, Hkv, group·Q, Dv) -> (…, Hq, Q, Dv)
@@ -98,7 +101,7 @@ def merge_chunk_stats(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
     _same_queries(acc, chunk)
     acc_max, chunk_max = _seen_max(acc), _seen_max(chunk)
     top = np.maximum(acc_max, chunk_max)
-    safe = _finite_or_zero(top)
+    safe = finite_or_zero(top)
     with np.errstate(under="ignore", over="ignore"):
         keep, add = np.exp(acc_max - safe), np.exp(chunk_max - safe)
         output = _weighted(acc, keep) + _weighted(chunk, add)
@@ -140,20 +143,20 @@ def finalize(stats: ChunkStats, dtype: DTypeLike | None = None) -> tuple[Array, 
     unseen = stats.sum == 0
     divisor = np.where(unseen, 1, stats.sum)
     output = np.where(unseen[..., None], 0, stats.output) / divisor[..., None]
-    lse = np.where(unseen, -np.inf, _finite_or_zero(stats.max) + np.log(divisor))
+    lse = np.where(unseen, -np.inf, finite_or_zero(stats.max) + np.log(divisor))
     target = stats.output.dtype if dtype is None else floating_dtype("dtype", dtype)
     with np.errstate(under="ignore", over="ignore"):
         return output.astype(target, copy=False), lse
 
 
-def _visible_scores(
+def visible_scores(
     q: Array, k: Array, visible: Array | None, scale: float, dtype: np.dtype[Any]
 ) -> Array:
     """Scaled scores (…, Hq, Q, K) in `dtype`, -inf where hidden, checked to be finite elsewhere."""
     with np.errstate(invalid="ignore", over="ignore", under="ignore"):
         scaled = q.astype(dtype) * dtype.type(scale)  # Q·D products instead of Q·K
         # A matmul may raise a spurious invalid flag: its result is tested instead.
-        scores: Array = _per_kv_head(scaled, k) @ k.astype(dtype, copy=False).swapaxes(-1, -2)
+        scores: Array = per_kv_head(scaled, k) @ k.astype(dtype, copy=False).swapaxes(-1, -2)
     scores = scores.reshape(*q.shape[:-1], k.shape[-2])  # (…, Hkv, group·Q, K) -> (…, Hq, Q, K)
     trouble = ~np.isfinite(scores)
     if visible is not None:
@@ -164,7 +167,7 @@ def _visible_scores(
     return scores
 
 
-def _per_kv_head(rows: Array, shared: Array) -> Array:
+def per_kv_head(rows: Array, shared: Array) -> Array:
     """Rows of all query heads that read one key head, side by side, so that no key is repeated."""
     if rows.ndim == 2 or rows.shape[-3] == shared.shape[-3]:
         return rows
@@ -173,7 +176,7 @@ def _per_kv_head(rows: Array, shared: Array) -> Array:
     return rows.reshape(*rows.shape[:-3], heads, group * rows.shape[-2], rows.shape[-1])
 
 
-def _finite_or_zero(top: Array) -> Array:
+def finite_or_zero(top: Array) -> Array:
     """The maximum to subtract: 0 for a row that saw nothing."""
     return np.where(np.isneginf(top), 0, top)
 

@@ -38,7 +38,7 @@ def equal_weight_mean(
 
     With B such chunks, chunk b has softmax mass Z_b / Z but is given 1 / B, so a row is off by
     Σ_b (1/B - Z_b/Z) · O_b. Hidden when all masses are equal, or B = 1; for other masses only
-    values that happen to cancel hide it. Backward of this path: the gradient of the mean itself.
+    values that happen to cancel hide it. Backward: that of the mean, with dout / B in every chunk.
 
     Shapes and Raises: as `cpcore.ring_attention`.
     Source: reported as gpu-mode/ring-attention#6.
@@ -62,7 +62,8 @@ def mean_over_all_chunks(
     """WRONG: the mean over every chunk, those that see nothing included as zeros.
 
     The fault of `equal_weight_mean`, and on top of it a causal row shrinks by the share of
-    chunks that lie in its future. Hidden only where every chunk has the same mass.
+    chunks that lie in its future. Hidden only where every chunk has the same mass. Backward: that
+    of the mean, with dout / B in every chunk.
 
     Shapes and Raises: as `cpcore.ring_attention`.
     """
@@ -85,7 +86,8 @@ def key_count_mean(
     """WRONG: the mean of chunk outputs weighted by how many keys each row sees in the chunk.
 
     Right for uneven chunks when every score is equal, which makes it pass the easy tests; wrong
-    as soon as scores differ between chunks, since mass is not a count of keys.
+    as soon as scores differ between chunks, since mass is not a count of keys. Backward: that of
+    the mean, with dout · keys / (all keys) in every chunk; dQ is wrong even for equal scores.
 
     Shapes and Raises: as `cpcore.ring_attention`.
     """
@@ -98,7 +100,8 @@ def key_count_mean(
 def merge_without_rescale(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
     """WRONG: adds sums and outputs that are relative to different maxima.
 
-    Hidden when both maxima are equal, for instance in a test with uniform scores.
+    Hidden when both maxima are equal, for instance in a test with uniform scores. Backward: right
+    formulas on wrong output and lse.
     """
     return ChunkStats(
         acc.output + chunk.output, acc.sum + chunk.sum, np.maximum(acc.max, chunk.max)
@@ -106,7 +109,10 @@ def merge_without_rescale(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
 
 
 def merge_rescaling_sum_only(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
-    """WRONG: rescales the sum but forgets the output: the lse is right and the output is not."""
+    """WRONG: rescales the sum but forgets the output: the lse is right and the output is not.
+
+    Hidden when both maxima are equal. Backward: right formulas, but delta comes from the output.
+    """
     right = merge_chunk_stats(acc, chunk)
     return right._replace(output=acc.output + chunk.output)
 
@@ -114,7 +120,8 @@ def merge_rescaling_sum_only(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
 def merge_with_flipped_sign(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
     """WRONG: rescales by exp(new max - old max), the inverse of the right factor.
 
-    The state grows where it should shrink. Hidden when the maximum never changes.
+    The state grows where it should shrink. Hidden when the maximum never changes. Backward: right
+    formulas on wrong output and lse.
     """
     top = np.maximum(acc.max, chunk.max)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -130,7 +137,9 @@ def merge_with_flipped_sign(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
 def add_lse(lse: ArrayLike, other: ArrayLike) -> Array:
     """WRONG: the sum of two log-sum-exps, which multiplies the masses instead of adding them.
 
-    ln 3 and ln 1 give ln 3 instead of ln 4. Source: reported as ring-flash-attention#20.
+    ln 3 and ln 1 give ln 3 instead of ln 4. Backward: probabilities too small by the same factor.
+
+    Source: reported as ring-flash-attention#20.
     """
     return np.add(lse, other)
 

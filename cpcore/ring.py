@@ -1,17 +1,25 @@
-"""Attention over chunks of keys that arrive one at a time, as around a ring.
+"""Attention over blocks of keys that arrive one at a time, as around a ring.
 
-Owns the loop over chunks and the global positions that go with it. Here masks and chunks meet.
+Owns `ring_attention`, the loop over chunks in one process, and `simulate`, which plays a schedule
+of events for every rank in turn. Masks and layouts meet here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cpcore.checks import Array, accumulate_dtype, score_scale
-from cpcore.chunk_inputs import chunked_inputs
+from cpcore.chunk_inputs import chunked_inputs, simulation_inputs
 from cpcore.chunks import attention_chunk_stats, empty_stats, finalize, merge_chunk_stats
+from cpcore.dropout import Dropout
+from cpcore.exchange import check_events, pass_blocks
+from cpcore.layouts import Layout
 from cpcore.masks import Visibility
+from cpcore.replay import return_gradients
+from cpcore.results import Run, collect
+from cpcore.schedule import Event, schedule
+from cpcore.simulation import simulation_with
 
 # Rows are independent of each other, so they are processed in tiles of this many. The largest
 # temporary is one tile of scores, QUERY_TILE × (keys of a chunk) per head, however long S is.
@@ -63,3 +71,52 @@ def ring_attention(
             acc = merge_chunk_stats(acc, stats)
         output[..., tile, :], _ = finalize(acc, q.dtype)
     return output
+
+
+def simulate(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    layout: Layout,
+    visibility: Visibility | None,
+    *,
+    dout: ArrayLike | None = None,
+    protocol: str = "ring",
+    max_block: int | None = None,
+    scale: float | None = None,
+    dropout: Dropout | None = None,
+    fault: str | tuple[str, int, int] | None = None,
+    events: Iterable[Event] | None = None,
+) -> Run:
+    """Attention by all ranks of `layout`, and its gradients if `dout` is given.
+
+    Every rank keeps its queries. Keys and values reach it by the events and only by them: a foreign
+    block that no event delivered is NaN, and NaN in a block that is used is an error.
+
+    Shapes: query (…, S, D), key (…, S, D), value and dout (…, S, Dv) in logical order; axis -3 is
+        heads when present. Results have the dtype of the array they belong to; lse (…, S) is kept
+        in the accumulate dtype.
+    Raises: ValueError for wrong arguments before any work, and for events whose messages do not
+        fit together.
+    """
+    arrays = simulation_inputs(query, key, value, dout, layout, visibility)
+    rule = Visibility(causal=False) if visibility is None else visibility
+    backward, ring = dout is not None, protocol.startswith("ring")
+    # The schedule checks its arguments even where another stream takes its place.
+    planned = schedule(layout, rule, protocol=protocol, max_block=max_block, backward=backward)
+    events = check_events(planned if events is None else events, layout)
+    sim = simulation_with(fault, layout)(
+        arrays, layout, rule, score_scale(scale, arrays[0].shape[-1]), dropout
+    )
+    shards = list(zip(sim.k, sim.v, strict=True))
+
+    pass_blocks((e for e in events if e.phase == "forward"), shards, ring, sim.attend)
+    results = sim.finish()
+    gradients: list[tuple[Array, ...]] = [()] * layout.cp_size
+    if dout is not None:
+        sim.start_replay(results)
+        pass_blocks((e for e in events if e.phase == "replay"), shards, ring, sim.replay)
+        returns = sim.returning([e for e in events if e.phase == "return"])
+        return_gradients(returns, sim.owed, sim.lost)
+        gradients = [(dq, *sim.home(rank)) for rank, dq in enumerate(sim.dq)]
+    return collect(results, gradients, arrays, layout, events)

@@ -23,7 +23,7 @@ BREAKS = {
     "nothing": (CHUNKS, "", ""),
     "drop the rescale": (CHUNKS, "_weighted(acc, keep)", "_weighted(acc, np.ones_like(keep))"),
     "flip the sign": (CHUNKS, "np.exp(acc_max - safe)", "np.exp(safe - acc_max)"),
-    "skip the -inf case": (CHUNKS, "safe = _finite_or_zero(top)\n", "safe = top\n"),
+    "skip the -inf case": (CHUNKS, "safe = finite_or_zero(top)\n", "safe = top\n"),
     "let the future in": (MASKS, "behind >= 0 if", "behind >= -1 if"),
     "restore by the permutation": (LAYOUTS, "np.argsort(self.permutation)", "self.permutation"),
     "skip the last chunk": (RING, "in zip(chunks, k_pos,", "in zip(chunks[:-1], k_pos[:-1],"),

@@ -1,8 +1,11 @@
 """The house rules of the package: imports go down only, a light import, a small reading core."""
 
 import ast
+import io
+import itertools
 import subprocess
 import sys
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ import pytest
 import cpcore
 
 PACKAGE = Path(cpcore.__file__).parent
-READING_CORE = ("dense", "masks", "chunks", "layouts", "ring", "replay", "ledger")
+READING_CORE = ("dense", "masks", "chunks", "layouts", "schedule", "ring", "replay", "ledger")
 # What each module may import of ours. A new module needs a line here: that is the point.
 MAY_IMPORT: dict[str, set[str]] = {
     "checks": set(),
@@ -18,11 +21,34 @@ MAY_IMPORT: dict[str, set[str]] = {
     "masks": {"checks"},
     "layouts": {"checks"},
     "chunks": {"checks"},
-    "chunk_inputs": {"checks", "masks"},
-    "ring": {"checks", "chunk_inputs", "chunks", "masks"},
+    "dropout": {"checks"},
+    "loss": {"checks"},
+    "packing": {"checks"},
+    "positions": {"checks"},
+    "work": {"checks", "masks"},
+    "schedule": {"checks", "layouts", "masks", "work"},
+    "ledger": {"checks", "layouts", "schedule"},
+    "exchange": {"checks", "layouts", "schedule"},
+    "replay": {"checks", "chunks", "exchange", "schedule"},
+    "results": {"checks", "layouts", "schedule"},
+    "simulation": {
+        "checks", "chunks", "dropout", "exchange", "layouts", "masks", "replay", "schedule",
+    },
+    "chunk_inputs": {"checks", "layouts", "masks"},
+    "ring": {
+        "checks", "chunk_inputs", "chunks", "dropout", "exchange", "layouts", "masks", "replay",
+        "results", "schedule", "simulation",
+    },
     "pitfalls": {"checks", "chunk_inputs", "chunks", "masks"},
-    "__init__": {"chunks", "dense", "layouts", "masks", "ring"},
-}
+    "training_pitfalls": {"checks", "layouts", "loss", "positions"},
+    "faults": {"checks", "chunks", "masks", "pitfalls", "schedule", "simulation"},
+    "replay_faults": {"checks", "chunks", "exchange", "faults", "schedule", "simulation"},
+    "__init__": {
+        "chunks", "dense", "dropout", "faults", "layouts", "ledger", "masks", "pitfalls",
+        "replay_faults", "results", "ring", "schedule", "training_pitfalls",
+    },
+}  # fmt: skip
+WRONG_ON_PURPOSE = {"pitfalls", "training_pitfalls", "faults", "replay_faults"}
 STANDARD = set(sys.stdlib_module_names)
 
 
@@ -66,13 +92,31 @@ def test_the_allowed_imports_have_no_cycle() -> None:
         assert ready, f"a cycle among {sorted(waiting)}"
         for name in ready:
             height[name] = 1 + max((height[b] for b in waiting.pop(name)), default=0)
-    assert height["checks"] < height["masks"] < height["ring"] < height["__init__"]
+    assert height["checks"] < height["masks"] < height["work"] < height["schedule"]
+    assert height["schedule"] < height["exchange"] < height["replay"] < height["simulation"]
+    assert height["simulation"] < height["ring"] < height["__init__"]
+
+
+def everything_below(name: str) -> set[str]:
+    """What a module may import, directly or through others."""
+    return MAY_IMPORT[name].union(*map(everything_below, MAY_IMPORT[name]))
 
 
 def test_masks_know_no_ranks_and_layouts_know_no_masks() -> None:
-    assert not MAY_IMPORT["masks"] & {"layouts", "ring", "chunks"}
-    assert not MAY_IMPORT["layouts"] & {"masks", "ring", "chunks"}
-    assert not MAY_IMPORT["dense"]
+    assert everything_below("masks") == everything_below("layouts") == {"checks"}
+    assert everything_below("work") == {"checks", "masks"}
+    assert not everything_below("dense")
+
+
+def test_what_is_computed_by_events_knows_no_query_key_or_value() -> None:
+    """Events carry positions and counts: schedule and ledger cannot look into an array."""
+    arrays = {"chunks", "dense", "exchange", "replay", "simulation", "ring"}
+    assert not arrays & (everything_below("schedule") | everything_below("ledger"))
+
+
+def test_nothing_right_rests_on_what_is_wrong_on_purpose() -> None:
+    for name in MAY_IMPORT.keys() - WRONG_ON_PURPOSE - {"__init__"}:
+        assert not everything_below(name) & WRONG_ON_PURPOSE, name
 
 
 def test_importing_the_package_loads_neither_torch_nor_plotting_nor_widgets() -> None:
@@ -87,14 +131,32 @@ def test_importing_the_package_loads_neither_torch_nor_plotting_nor_widgets() ->
     assert not {name for name in loaded if name.startswith("cpcore.ui")}
 
 
+def lines_of_code(source: str) -> int:
+    """Lines that hold code: without docstrings, comments and blank lines, which help the reader."""
+    code: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in (tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING):
+            code |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(source)):
+        documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
+        if documented and ast.get_docstring(node) is not None:
+            code -= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return len(code)
+
+
+def test_the_line_counter_leaves_out_docstrings_comments_and_blank_lines() -> None:
+    source = '"""A.\n\nB."""\n\n# c\nx = """d\ne"""  # f\n\ndef g():\n    """H."""\n    return 1\n'
+    assert lines_of_code(source) == 4
+
+
 def test_the_reading_core_fits_in_700_lines_and_no_module_exceeds_200() -> None:
     total = 0
     for path in core_modules():
         lines = path.read_text(encoding="utf-8").splitlines()
         assert len(lines) <= 200, path.stem
         if path.stem in READING_CORE:
-            total += sum(1 for line in lines if line.strip())
-    assert 300 < total <= 700
+            total += lines_of_code("\n".join(lines))
+    assert 500 < total <= 700
 
 
 def test_no_core_function_is_longer_than_40_lines() -> None:
@@ -115,7 +177,11 @@ def test_every_public_name_is_exported_documented_and_typed() -> None:
         if name != "__version__":
             assert (thing.__doc__ or "").strip(), name
     for path in core_modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+        for node in itertools.chain(tree.body, *(each.body for each in classes)):
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 assert node.returns is not None, f"{path.stem}.{node.name}"
-                assert ast.get_docstring(node), f"{path.stem}.{node.name}"
+                # A fault's method replaces one of `Simulation`, which says what it does.
+                override = path.stem in WRONG_ON_PURPOSE and node not in tree.body
+                assert override or ast.get_docstring(node), f"{path.stem}.{node.name}"

@@ -1,0 +1,76 @@
+"""Documents padded so that each can be cut evenly, without losing a real token.
+
+Owns where the padding goes and how arrays get there and back. Padding has document id -1: it sees
+nothing, is seen by none and has no label.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cpcore.checks import Array, expected, index_array, whole_number
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A padded pack: cu_seqlens of the padded documents, ids per slot, and the real slots.
+
+    Shapes: cu_seqlens (documents + 1,), documents (S_padded,), real (S,).
+    """
+
+    cu_seqlens: Array
+    documents: Array
+    real: Array
+
+    def pad(self, x: ArrayLike, axis: int = -2, fill: float = 0) -> Array:
+        """`x` of S positions spread over the padded slots, `fill` between.
+
+        Raises: ValueError unless x has one entry per real token along `axis`, or for a fill that an
+            array of integers cannot hold.
+        """
+        array = np.asarray(x)
+        if not -array.ndim <= axis < array.ndim or array.shape[axis] != len(self.real):
+            raise expected("x", f"{len(self.real)} positions along axis {axis}", array.shape)
+        if array.dtype.kind in "biu":
+            with np.errstate(invalid="ignore"):  # NaN has no integer: that is what is asked
+                if np.asarray(fill).astype(array.dtype) != fill:
+                    raise expected("fill", f"a value that {array.dtype} can hold", repr(fill))
+        moved = np.moveaxis(array, axis, 0)
+        padded = np.full((len(self.documents), *moved.shape[1:]), fill, array.dtype)
+        padded[self.real] = moved
+        return np.moveaxis(padded, 0, axis)
+
+    def unpad(self, x: ArrayLike, axis: int = -2) -> Array:
+        """The real positions of a padded array: undoes `pad`.
+
+        Raises: ValueError unless x has one entry per padded slot along `axis`.
+        """
+        array = np.asarray(x)
+        if not -array.ndim <= axis < array.ndim or array.shape[axis] != len(self.documents):
+            raise expected("x", f"{len(self.documents)} positions along axis {axis}", array.shape)
+        return np.take(array, self.real, axis=axis)
+
+
+def pad_packed(cu_seqlens: ArrayLike, multiple: int) -> Packed:
+    """Every document padded at its end to a multiple of `multiple`.
+
+    2R is the multiple for a zigzag over R ranks with chunks of one size. Lengths are rounded up:
+    rounding down would drop real tokens, as in TransformerEngine#1930.
+
+    Raises: ValueError unless cu_seqlens starts at 0 and never falls, and multiple is at least 1.
+
+    >>> pad_packed([0, 3, 5], multiple=4).documents
+    array([ 0,  0,  0, -1,  1,  1, -1, -1])
+    """
+    bounds = index_array("cu_seqlens", cu_seqlens)
+    multiple = whole_number("multiple", multiple, 1)
+    if len(bounds) == 0 or bounds[0] != 0 or (np.diff(bounds) < 0).any():
+        raise expected("cu_seqlens", "0 followed by rising ends", bounds.tolist())
+    lengths = np.diff(bounds)
+    padded = -(-lengths // multiple) * multiple
+    stops = np.cumsum(padded)
+    documents = np.full(int(padded.sum()), -1, np.int64)
+    for number, (stop, size, length) in enumerate(zip(stops, padded, lengths, strict=True)):
+        documents[stop - size : stop - size + length] = number
+    return Packed(np.append(0, stops), documents, np.flatnonzero(documents != -1))

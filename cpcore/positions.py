@@ -1,0 +1,54 @@
+"""Rotary position embedding, by global position.
+
+Owns the rotation and positions that restart with each document. Leaves out who may see whom: a
+rank that counts from its own first token rotates by the wrong angle, whatever its mask says.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from cpcore.checks import Array, expected, float_array, index_array
+
+
+def rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0) -> Array:
+    """`x` with the pair (i, i + D/2) of each row turned by position · base**(-2i/D).
+
+    The product of two rotated rows depends on the difference of their positions only, so both
+    must be counted from the same origin.
+
+    Shapes: x (…, S, D), D even; positions (S,), in radians per unit of frequency; result as x.
+    Raises: ValueError for an odd width, positions that do not fit, or a base that is not positive.
+    Source: Su et al. 2021 (arXiv:2104.09864); the pairing of halves is that of GPT-NeoX.
+
+    >>> rotary([[1.0, 0.0], [1.0, 0.0]], [0, 3]).round(2)
+    array([[ 1.  ,  0.  ],
+           [-0.99,  0.14]])
+    """
+    array = float_array("x", x)
+    if array.ndim < 2 or array.shape[-1] % 2 or array.shape[-1] == 0:
+        raise expected("x", "shape (…, S, D) with an even D", array.shape)
+    real = isinstance(base, int | float | np.integer | np.floating) and not isinstance(base, bool)
+    if not real or not 0 < base < np.inf:
+        raise expected("base", "a finite number above 0", repr(base))
+    pos = index_array("positions", positions, length=array.shape[-2])
+    half = array.shape[-1] // 2
+    frequency = float(base) ** (-np.arange(half) / half)
+    angle = pos[:, None] * frequency  # (S, D/2), float64: float32 would blur late positions
+    cos, sin = np.cos(angle), np.sin(angle)
+    first, second = array[..., :half], array[..., half:]
+    turned = np.concatenate((first * cos - second * sin, second * cos + first * sin), axis=-1)
+    return turned.astype(array.dtype)
+
+
+def document_positions(documents: ArrayLike) -> Array:
+    """Each position's place within its run of equal document ids, counted from 0.
+
+    Shapes: documents (S,), result (S,).
+    Raises: ValueError unless documents is a 1-D integer array.
+    """
+    ids = np.asarray(documents)
+    if ids.ndim != 1 or not (ids.size == 0 or np.issubdtype(ids.dtype, np.integer)):
+        raise expected("documents", "a 1-D integer array", f"{ids.dtype} of shape {ids.shape}")
+    pos = np.arange(len(ids))
+    first = np.flatnonzero(np.diff(ids, prepend=ids[:1] - 1))  # where a run starts
+    return pos - np.repeat(first, np.diff(first, append=len(ids)))
