@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 Array = NDArray[Any]
+LARGEST = int(np.iinfo(np.int64).max)
 
 
 def expected(argument: str, wanted: object, received: object) -> ValueError:
@@ -17,9 +18,17 @@ def expected(argument: str, wanted: object, received: object) -> ValueError:
     return ValueError(f"{argument}: expected {wanted}, received {received}")
 
 
+def any_array(argument: str, value: ArrayLike) -> Array:
+    """`value` as an array of any kind; nested lists of unequal lengths are refused."""
+    try:
+        return np.asarray(value)
+    except (ValueError, OverflowError):
+        raise expected(argument, "an array", "lists of unequal lengths") from None
+
+
 def float_array(argument: str, value: ArrayLike) -> Array:
     """`value` as an array; integers and complex numbers are refused, never converted."""
-    array = np.asarray(value)
+    array = any_array(argument, value)
     if not np.issubdtype(array.dtype, np.floating):
         raise expected(argument, "float16, float32 or float64", array.dtype)
     return array
@@ -34,28 +43,42 @@ def whole_number(argument: str, value: object, least: int) -> int:
     """`value` as an int of at least `least`; bool and float are refused."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise expected(argument, f"an integer of at least {least}", repr(value))
+    if value > LARGEST:
+        raise expected(argument, f"an integer of at most {LARGEST}", "a larger one")
     return int(value)
 
 
 def index_array(argument: str, value: ArrayLike, *, length: int | None = None) -> Array:
     """`value` as a 1-D int64 array of non-negative positions, of `length` when given."""
-    array = np.asarray(value)
-    if array.size == 0 and array.ndim == 1:
-        array = array.astype(np.int64)  # an empty list arrives as float64
-    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer):
-        raise expected(argument, "a 1-D integer array", f"{array.dtype} of shape {array.shape}")
+    array = integers(argument, value)
     if length is not None and len(array) != length:
         raise expected(argument, f"{length} positions", len(array))
     if len(array) and array.min() < 0:
         raise expected(argument, "positions of at least 0", array.min())
+    return array
+
+
+def integers(argument: str, value: ArrayLike) -> Array:
+    """`value` as a 1-D int64 array; what int64 cannot hold is refused, never wrapped around."""
+    array = any_array(argument, value)
+    if array.shape == (0,) and array.dtype == np.float64:
+        array = array.astype(np.int64)  # an empty list arrives as float64
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise expected(argument, "a 1-D integer array", f"{array.dtype} of shape {array.shape}")
+    if len(array) and int(array.max()) > LARGEST:
+        raise expected(argument, f"integers of at most {LARGEST}", array.max())
     return array.astype(np.int64)
 
 
 def floating_dtype(argument: str, dtype: DTypeLike) -> np.dtype[Any]:
     """`dtype`, refused unless it is a floating dtype."""
-    if not np.issubdtype(np.dtype(dtype), np.floating):
-        raise expected(argument, "a floating dtype", np.dtype(dtype))
-    return np.dtype(dtype)
+    try:
+        found = None if dtype is None else np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is None or not np.issubdtype(found, np.floating):
+        raise expected(argument, "a floating dtype", repr(dtype) if found is None else found)
+    return found
 
 
 def attention_arrays(
@@ -88,7 +111,7 @@ def attention_arrays(
 
 def visible_array(visible: ArrayLike, shape: tuple[int, ...]) -> Array:
     """`visible` as a boolean view of `shape` (…, Q, K)."""
-    array = np.asarray(visible)
+    array = any_array("visible", visible)
     if array.dtype != np.bool_:
         raise expected("visible", "bool (True = may attend)", array.dtype)
     try:
@@ -141,9 +164,30 @@ def finite_inputs(q: Array, k: Array, v: Array, visible: Array | None) -> tuple[
 
 
 def stats_parts(argument: str, output: Array, total: Array, top: Array) -> None:
-    """Raise unless the three parts of a running state belong together."""
-    for name, part in (("output", output), ("sum", total), ("max", top)):
+    """Raise unless the three parts can be a running state.
+
+    A sum is a number of at least 0, and a row that saw a key has a finite maximum. Rows that saw
+    none (sum 0) may hold anything else. A narrower maximum or sum would shift every weight.
+    """
+    parts = {"output": output, "sum": total, "max": top}
+    for name, part in parts.items():
         float_array(f"{argument}.{name}", part)
     shapes = (output.shape, total.shape, top.shape)
     if output.ndim < 1 or shapes[1:] != (output.shape[:-1],) * 2:
         raise expected(argument, "shapes (…, Q, Dv), (…, Q), (…, Q)", shapes)
+    for name, part in parts.items():
+        if part.dtype != accumulate_dtype(output.dtype):
+            raise expected(f"{argument}.{name}", accumulate_dtype(output.dtype), part.dtype)
+    if not (total >= 0).all() or np.isposinf(total).any():
+        raise expected(f"{argument}.sum", "finite numbers of at least 0", "others")
+    if not np.isfinite(top[total > 0]).all():
+        raise expected(f"{argument}.max", "finite numbers where the sum is above 0", "others")
+
+
+def narrow(argument: str, array: Array, dtype: np.dtype[Any]) -> Array:
+    """`array` cast to a result's dtype; a finite number that does not fit is an error."""
+    with np.errstate(under="ignore", over="ignore"):
+        cast = array.astype(dtype, copy=False)
+    if np.isinf(cast).any() and not np.isinf(array).any():
+        raise expected(argument, f"results that fit {dtype}", "an overflow")
+    return cast

@@ -4,6 +4,7 @@ Owns: chunk lists, their global positions, and padding. Leaves out: the attentio
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,14 +33,16 @@ def chunked_inputs(
 
     Padding slots come back as zeros; NaN or infinity in any other slot is an error.
     """
+    if visibility is not None and not isinstance(visibility, Visibility):
+        raise expected("visibility", "a Visibility or None", type(visibility).__name__)
     q, chunks = _chunk_arrays(query, key_chunks, value_chunks)
     lengths = [k.shape[-2] for k, _ in chunks]
     q_pos, k_pos = _positions(q.shape[-2], lengths, visibility, query_positions, key_positions)
-    q = _without_padding("query", q, q_pos, visibility)
+    q = _without_padding("query", q, q_pos, visibility, "query_positions")
     clean = [
         (
-            _without_padding(f"key_chunks[{i}]", k, pos, visibility),
-            _without_padding(f"value_chunks[{i}]", v, pos, visibility),
+            _without_padding(f"key_chunks[{i}]", k, pos, visibility, f"key_positions[{i}]"),
+            _without_padding(f"value_chunks[{i}]", v, pos, visibility, f"key_positions[{i}]"),
         )
         for i, ((k, v), pos) in enumerate(zip(chunks, k_pos, strict=True))
     ]
@@ -50,6 +53,8 @@ def _chunk_arrays(
     query: ArrayLike, key_chunks: Sequence[ArrayLike], value_chunks: Sequence[ArrayLike]
 ) -> tuple[Array, list[tuple[Array, Array]]]:
     """The query and its (key, value) chunks, checked against each other before any work."""
+    for name, chunk_list in (("key_chunks", key_chunks), ("value_chunks", value_chunks)):
+        _listed(name, chunk_list)
     if len(key_chunks) == 0:
         raise expected("key_chunks", "at least one chunk", "none")
     if len(value_chunks) != len(key_chunks):
@@ -76,7 +81,7 @@ def _positions(
     total = sum(k_lengths)
     if key_positions is None:
         k_pos = np.split(np.arange(total), np.cumsum(k_lengths)[:-1])
-    elif len(key_positions) != len(k_lengths):
+    elif len(_listed("key_positions", key_positions)) != len(k_lengths):
         raise expected("key_positions", f"{len(k_lengths)} arrays", len(key_positions))
     else:
         k_pos = [
@@ -91,11 +96,22 @@ def _positions(
     return np.arange(q_length), k_pos
 
 
+def _listed(argument: str, value: Any) -> list[ArrayLike]:
+    """`value`, refused unless it is a list, a tuple or an array of chunks."""
+    if not isinstance(value, list | tuple) and not (isinstance(value, np.ndarray) and value.ndim):
+        raise expected(argument, "a list with one array per chunk", type(value).__name__)
+    return list(value)
+
+
 def _without_padding(
-    argument: str, array: Array, positions: Array, visibility: Visibility | None
+    argument: str,
+    array: Array,
+    positions: Array,
+    visibility: Visibility | None,
+    positions_argument: str = "positions",
 ) -> Array:
     """`array` with padding slots zeroed; NaN or infinity in any other slot is an error."""
-    real = None if visibility is None else ~visibility.padding(positions)
+    real = None if visibility is None else ~visibility.padding(positions, positions_argument)
     return zero_unused(argument, array, real)
 
 

@@ -1,9 +1,8 @@
 """Softmax attention over one chunk of keys, and the rule that merges two chunks.
 
-Owns: the running state (max, sum, un-normalized output), its neutral element, the merge and the
-one division at the end. Leaves out: who may see whom (`masks`) and in which order chunks arrive
-(`ring`). A summary is enough to merge; it is not the specification of a fused kernel, which also
-decides about tiles, dropout and what is saved for the backward pass.
+Owns the running state (max, sum, un-normalized output), its neutral element, the merge and the one
+division. Leaves out who may see whom (`masks`) and the order of chunks (`ring`). A summary does not
+specify a fused kernel, which also decides about tiles, dropout and what is saved for backward.
 """
 
 from typing import Any, NamedTuple
@@ -18,11 +17,13 @@ from cpcore.checks import (
     expected,
     finite_inputs,
     floating_dtype,
+    narrow,
     score_scale,
     stats_parts,
     visible_array,
     whole_number,
 )
+from cpcore.grouping import per_kv_head
 
 
 class ChunkStats(NamedTuple):
@@ -96,9 +97,7 @@ def merge_chunk_stats(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
     >>> finalize(merge_chunk_stats(left, right))[0].round(6)  # the plain mean would be 2
     array([[3.]])
     """
-    stats_parts("acc", *acc)
-    stats_parts("chunk", *chunk)
-    _same_queries(acc, chunk)
+    check_pair(acc, chunk)
     acc_max, chunk_max = _seen_max(acc), _seen_max(chunk)
     top = np.maximum(acc_max, chunk_max)
     safe = finite_or_zero(top)
@@ -117,6 +116,8 @@ def empty_stats(rows_shape: tuple[int, ...], value_dim: int, dtype: DTypeLike) -
     Shapes: rows_shape = (…, Q); the state has output (…, Q, value_dim).
     Raises: ValueError if dtype is not a floating dtype or a size is negative.
     """
+    if not isinstance(rows_shape, tuple | list):
+        raise expected("rows_shape", "a tuple (…, Q)", repr(rows_shape))
     rows = tuple(whole_number("rows_shape", size, 0) for size in rows_shape)
     value_dim = whole_number("value_dim", value_dim, 0)
     state = accumulate_dtype(floating_dtype("dtype", dtype))
@@ -134,19 +135,19 @@ def finalize(stats: ChunkStats, dtype: DTypeLike | None = None) -> tuple[Array, 
 
     Shapes: output (…, Q, Dv) in `dtype` (default: the accumulate dtype); lse (…, Q), always in the
         accumulate dtype, since rounding it to 16 bits would distort every weight rebuilt from it.
-    Raises: ValueError for a malformed state or a dtype that is not floating.
+    Raises: ValueError for a malformed state, a dtype that is not floating, or one too narrow.
 
     >>> finalize(empty_stats((1,), 2, np.float32))
     (array([[0., 0.]], dtype=float32), array([-inf], dtype=float32))
     """
-    stats_parts("stats", *stats)
+    check_state("stats", stats)
+    target = stats.output.dtype if dtype is None else floating_dtype("dtype", dtype)
     unseen = stats.sum == 0
     divisor = np.where(unseen, 1, stats.sum)
-    output = np.where(unseen[..., None], 0, stats.output) / divisor[..., None]
-    lse = np.where(unseen, -np.inf, finite_or_zero(stats.max) + np.log(divisor))
-    target = stats.output.dtype if dtype is None else floating_dtype("dtype", dtype)
-    with np.errstate(under="ignore", over="ignore"):
-        return output.astype(target, copy=False), lse
+    with np.errstate(under="ignore"):
+        output = np.where(unseen[..., None], 0, stats.output) / divisor[..., None]
+    lse = np.where(unseen, -np.inf, np.where(unseen, 0, stats.max) + np.log(divisor))
+    return narrow("dtype", output, target), lse
 
 
 def visible_scores(
@@ -167,15 +168,6 @@ def visible_scores(
     return scores
 
 
-def per_kv_head(rows: Array, shared: Array) -> Array:
-    """Rows of all query heads that read one key head, side by side, so that no key is repeated."""
-    if rows.ndim == 2 or rows.shape[-3] == shared.shape[-3]:
-        return rows
-    heads, group = shared.shape[-3], rows.shape[-3] // shared.shape[-3]
-    # (…, Hq, Q, n) -> (…, Hkv, group·Q, n)
-    return rows.reshape(*rows.shape[:-3], heads, group * rows.shape[-2], rows.shape[-1])
-
-
 def finite_or_zero(top: Array) -> Array:
     """The maximum to subtract: 0 for a row that saw nothing."""
     return np.where(np.isneginf(top), 0, top)
@@ -191,8 +183,17 @@ def _weighted(stats: ChunkStats, weight: Array) -> Array:
     return weight[..., None] * np.where((stats.sum == 0)[..., None], 0, stats.output)
 
 
-def _same_queries(acc: ChunkStats, chunk: ChunkStats) -> None:
-    """Raise unless both states describe the same rows, value width and dtype."""
+def check_state(argument: str, stats: ChunkStats) -> None:
+    """Raise unless `stats` is a running state."""
+    if not isinstance(stats, ChunkStats):
+        raise expected(argument, "a ChunkStats", type(stats).__name__)
+    stats_parts(argument, *stats)
+
+
+def check_pair(acc: ChunkStats, chunk: ChunkStats) -> None:
+    """Raise unless both are states of the same rows, value width and dtype."""
+    check_state("acc", acc)
+    check_state("chunk", chunk)
     if acc.output.shape != chunk.output.shape:
         raise expected("chunk", f"output of shape {acc.output.shape}", chunk.output.shape)
     if acc.output.dtype != chunk.output.dtype:

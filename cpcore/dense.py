@@ -29,7 +29,8 @@ def dense_attention(
     Shapes: query (…, Q, D), key (…, K, D), value (…, K, Dv); visible bool and keep float,
         broadcast to (…, Q, K); output (…, Q, Dv) in query's dtype, lse (…, Q) at least float32.
         Axis -3 is heads when present: query head h reads key head h // (Hq / Hkv).
-    Raises: ValueError for wrong shapes or dtypes, or NaN or infinity in a slot that is seen.
+    Raises: ValueError for wrong shapes or dtypes, NaN or infinity in a slot that is seen, or an
+        output that query's dtype cannot hold.
     Source: Vaswani et al. 2017 (arXiv:1706.03762), equation 1.
 
     >>> dense_attention([[1.0]], [[0.0], [np.log(3)]], [[0.0], [4.0]])[0].round(6)
@@ -37,8 +38,12 @@ def dense_attention(
     """
     q, k, v, mask, scale = _prepare(query, key, value, visible, scale)
     probs, lse = _probabilities(q, k, mask, scale)
-    output = (probs * _factor(keep, probs)) @ v
-    return output.astype(np.asarray(query).dtype), lse
+    with np.errstate(under="ignore", over="ignore"):
+        output = (probs * _factor(keep, probs)) @ v
+        cast = output.astype(np.asarray(query).dtype)
+    if not np.isfinite(cast).all():
+        raise ValueError(f"query: expected a dtype that holds the output, received {cast.dtype}")
+    return cast, lse
 
 
 def dense_attention_backward(
@@ -62,17 +67,18 @@ def dense_attention_backward(
     Source: the chain rule; the same steps are in Dao et al. 2022 (arXiv:2205.14135), appendix B.
     """
     q, k, v, mask, scale = _prepare(query, key, value, visible, scale)
-    rows, shape = np.asarray(dout), (*q.shape[:-1], v.shape[-1])
-    if rows.shape != shape or not np.issubdtype(rows.dtype, np.floating):
-        raise ValueError(f"dout: expected floats {shape}, received {rows.dtype} {rows.shape}")
+    rows, shape = _floats("dout", dout), (*q.shape[:-1], v.shape[-1])
+    if rows.shape != shape:
+        raise ValueError(f"dout: expected shape {shape}, received {rows.shape}")
     rows = _zero_unseen("dout", rows.astype(q.dtype), mask.any(axis=-1))
     probs, _ = _probabilities(q, k, mask, scale)
     factor = _factor(keep, probs)
-    dprobs = (rows @ v.swapaxes(-1, -2)) * factor
-    dscores = probs * (dprobs - (probs * dprobs).sum(axis=-1, keepdims=True))
-    dq = dscores @ k * scale
-    dk = dscores.swapaxes(-1, -2) @ q * scale
-    dv = (probs * factor).swapaxes(-1, -2) @ rows
+    with np.errstate(under="ignore"):
+        dprobs = (rows @ v.swapaxes(-1, -2)) * factor
+        dscores = probs * (dprobs - (probs * dprobs).sum(axis=-1, keepdims=True))
+        dq = dscores @ k * scale
+        dk = dscores.swapaxes(-1, -2) @ q * scale
+        dv = (probs * factor).swapaxes(-1, -2) @ rows
     return dq, _sum_group(dk, np.shape(key)), _sum_group(dv, np.shape(value))
 
 
@@ -80,24 +86,46 @@ def _prepare(
     query: ArrayLike, key: ArrayLike, value: ArrayLike, visible: ArrayLike | None, scale: Any
 ) -> tuple[Array, Array, Array, Array, float]:
     """Arrays in the accumulate dtype, key heads repeated, slots that no one sees set to zero."""
-    q, k, v = np.asarray(query), np.asarray(key), np.asarray(value)
-    if not all(np.issubdtype(array.dtype, np.floating) for array in (q, k, v)):
-        raise ValueError(f"dtypes: expected floats, received {q.dtype}, {k.dtype}, {v.dtype}")
+    q, k, v = _floats("query", query), _floats("key", key), _floats("value", value)
+    shapes = f"{q.shape}, {k.shape}, {v.shape}"
     group = q.shape[-3] // max(1, k.shape[-3]) if min(q.ndim, k.ndim) > 2 else 1
-    if group > 1:
+    if group > 1 and v.ndim > 2:
         k, v = np.repeat(k, group, axis=-3), np.repeat(v, group, axis=-3)  # (…, Hq, K, ·)
-    fits = q.ndim > 1 and k.shape[:-1] == v.shape[:-1] and q.shape[:-2] == k.shape[:-2]
-    if not fits or q.shape[-1] == 0 or q.shape[-1] != k.shape[-1]:
-        shapes = [np.shape(array) for array in (query, key, value)]
-        raise ValueError(f"shapes: expected (…, Q, D), (…, K, D), (…, K, Dv), received {shapes}")
+    if q.ndim < 2 or q.shape[-1] == 0 or q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1]:
+        raise ValueError(f"key: expected (…, K, D) to fit a query (…, Q, D), received {shapes}")
+    if k.shape[:-1] != v.shape[:-1]:
+        raise ValueError(f"value: expected (…, K, Dv) to fit key, received {shapes}")
     mask = np.asarray(True if visible is None else visible)
     if mask.dtype != np.bool_:
         raise ValueError(f"visible: expected bool, received {mask.dtype}")
-    mask = np.broadcast_to(mask, (*q.shape[:-1], k.shape[-2]))
+    mask = _broadcast("visible", mask, (*q.shape[:-1], k.shape[-2]))
     dtype = np.result_type(np.float32, q, k, v)
     q = _zero_unseen("query", q.astype(dtype), mask.any(axis=-1))
-    k, v = (_zero_unseen("key, value", x.astype(dtype), mask.any(axis=-2)) for x in (k, v))
-    return q, k, v, mask, float(q.shape[-1] ** -0.5 if scale is None else scale)
+    k = _zero_unseen("key", k.astype(dtype), mask.any(axis=-2))
+    v = _zero_unseen("value", v.astype(dtype), mask.any(axis=-2))
+    scale = q.shape[-1] ** -0.5 if scale is None else scale
+    number = isinstance(scale, int | float | np.integer | np.floating) and scale is not True
+    if not number or scale is False or not abs(scale) < np.finfo(float).max:
+        raise ValueError(f"scale: expected a finite number, received {scale!r}")
+    return q, k, v, mask, float(scale)
+
+
+def _floats(name: str, value: ArrayLike) -> Array:
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name}: expected an array, received unequal lengths") from None
+    if not np.issubdtype(array.dtype, np.floating):
+        raise ValueError(f"{name}: expected float16, float32 or float64, received {array.dtype}")
+    return array
+
+
+def _broadcast(name: str, array: Array, shape: tuple[int, ...]) -> Array:
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        message = f"{name}: expected a shape that broadcasts to {shape}, received {array.shape}"
+        raise ValueError(message) from None
 
 
 def _zero_unseen(name: str, array: Array, seen: Any) -> Array:
@@ -124,7 +152,10 @@ def _probabilities(q: Array, k: Array, mask: Array, scale: float) -> tuple[Array
 
 def _factor(keep: ArrayLike | None, probs: Array) -> Array:
     """The dropout factor (…, Q, K), 1 everywhere without dropout."""
-    return np.broadcast_to(np.asarray(1 if keep is None else keep, probs.dtype), probs.shape)
+    factor: Array = np.asarray(1.0) if keep is None else _floats("keep", keep)
+    if not (np.isfinite(factor) & (factor >= 0)).all():
+        raise ValueError("keep: expected finite factors of at least 0, received others")
+    return _broadcast("keep", factor.astype(probs.dtype), probs.shape)
 
 
 def _sum_group(gradient: Array, shape: tuple[int, ...]) -> Array:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, expected, index_array, whole_number
+from cpcore.checks import Array, any_array, expected, index_array, whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +24,17 @@ class Layout:
     owned: tuple[Array, ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.owned, tuple | list):
+            raise expected("owned", "positions of each rank", type(self.owned).__name__)
         ranks = tuple(index_array(f"owned[{r}]", pos).copy() for r, pos in enumerate(self.owned))
         if not ranks:
             raise expected("owned", "at least one rank", "none")
         every = np.sort(np.concatenate(ranks))
-        if not np.array_equal(every, np.arange(len(every))):
+        wrong = np.flatnonzero(every != np.arange(len(every)))
+        if len(wrong):
             wanted = f"each position 0 … {len(every) - 1} exactly once"
-            raise expected("owned", wanted, [pos.tolist() for pos in ranks])
+            at = wrong[0]
+            raise expected("owned", wanted, f"{every[at]} where {at} should stand, sorted")
         for pos in ranks:
             pos.setflags(write=False)
         object.__setattr__(self, "owned", ranks)
@@ -65,7 +69,7 @@ class Layout:
 
         Raises: ValueError unless x has `seq_len` entries along `axis`.
         """
-        array = np.asarray(x)
+        array = any_array("x", x)
         _check_axis("x", array, axis, self.seq_len)
         return [np.take(array, pos, axis=axis) for pos in self.owned]
 
@@ -74,11 +78,14 @@ class Layout:
 
         Raises: ValueError unless there is one part per rank, each of its rank's length.
         """
-        arrays = [np.asarray(part) for part in parts]
-        if len(arrays) != self.cp_size:
-            raise expected("parts", f"{self.cp_size} arrays, one per rank", len(arrays))
+        if len(parts) != self.cp_size:
+            raise expected("parts", f"{self.cp_size} arrays, one per rank", len(parts))
+        arrays = [any_array(f"parts[{rank}]", part) for rank, part in enumerate(parts)]
         for rank, (array, length) in enumerate(zip(arrays, self.lengths, strict=True)):
             _check_axis(f"parts[{rank}]", array, axis, length)
+            if _others(array, axis) != _others(arrays[0], axis):
+                wanted = f"the other axes of parts[0], {_others(arrays[0], axis)}"
+                raise expected(f"parts[{rank}]", wanted, _others(array, axis))
         return np.take(np.concatenate(arrays, axis=axis), self.inverse, axis=axis)
 
 
@@ -110,6 +117,7 @@ def zigzag(seq_len: int, cp_size: int) -> Layout:
 
 def from_lengths(lengths: Sequence[int]) -> Layout:
     """Consecutive shards of the given lengths, such as [2, 3]; 0 makes an empty rank."""
+    _listed("lengths", lengths)
     sizes = [whole_number("lengths", length, 0) for length in lengths]
     stops = np.cumsum(sizes, dtype=np.int64)
     return Layout(tuple(np.arange(b - n, b) for n, b in zip(sizes, stops, strict=True)))
@@ -117,7 +125,8 @@ def from_lengths(lengths: Sequence[int]) -> Layout:
 
 def from_owned(owned: Sequence[ArrayLike]) -> Layout:
     """A layout from the positions of each rank, in the order in which it stores them."""
-    return Layout(tuple(np.asarray(pos) for pos in owned))
+    _listed("owned", owned)
+    return Layout(tuple(any_array(f"owned[{rank}]", pos) for rank, pos in enumerate(owned)))
 
 
 def per_document(
@@ -135,8 +144,14 @@ def per_document(
     if len(bounds) == 0 or bounds[0] != 0 or (np.diff(bounds) < 0).any():
         raise expected("cu_seqlens", "0 followed by rising ends", bounds.tolist())
     shares: list[list[Array]] = [[] for _ in range(whole_number("cp_size", cp_size, 1))]
+    if not callable(layout):
+        raise expected("layout", "a function of (seq_len, cp_size)", repr(layout))
     for start, stop in itertools.pairwise(bounds):
-        for share, pos in zip(shares, layout(int(stop - start), cp_size).owned, strict=True):
+        document = layout(int(stop - start), cp_size)
+        if (document.cp_size, document.seq_len) != (cp_size, stop - start):
+            found = f"{document.cp_size} ranks, {document.seq_len} positions"
+            raise expected("layout", f"{cp_size} ranks, {stop - start} positions", found)
+        for share, pos in zip(shares, document.owned, strict=True):
             share.append(start + pos)
     return Layout(tuple(np.concatenate([np.arange(0), *share]) for share in shares))
 
@@ -150,6 +165,18 @@ def _sizes(seq_len: int, cp_size: int) -> tuple[int, int]:
     return whole_number("seq_len", seq_len, 0), whole_number("cp_size", cp_size, 1)
 
 
+def _listed(argument: str, value: object) -> None:
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise expected(argument, "a list with one entry per rank", type(value).__name__)
+
+
+def _others(array: Array, axis: int) -> tuple[int, ...]:
+    """The shape without one axis."""
+    return tuple(np.delete(array.shape, axis).tolist())
+
+
 def _check_axis(argument: str, array: Array, axis: int, length: int) -> None:
+    if not isinstance(axis, int | np.integer):
+        raise expected("axis", "an integer", repr(axis))
     if not -array.ndim <= axis < array.ndim or array.shape[axis] != length:
         raise expected(argument, f"{length} positions along axis {axis}", f"shape {array.shape}")

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, expected, index_array, whole_number
+from cpcore.checks import Array, any_array, expected, index_array, integers, whole_number
 
 Verdict = Literal["empty", "full", "partial"]
 
@@ -75,9 +75,12 @@ class Visibility:
             return "empty"
         return "full" if block.all() else "partial"
 
-    def padding(self, positions: ArrayLike) -> Array:
-        """Bool (n,), True where the position is a padding slot (document -1)."""
-        pos = self._positions("positions", positions)
+    def padding(self, positions: ArrayLike, argument: str = "positions") -> Array:
+        """Bool (n,), True where the position is a padding slot (document -1).
+
+        `argument` is what an error about the positions calls them.
+        """
+        pos = self._positions(argument, positions)
         return np.zeros(len(pos), bool) if self.documents is None else self.documents[pos] == -1
 
     def _positions(self, argument: str, positions: ArrayLike) -> Array:
@@ -90,17 +93,15 @@ class Visibility:
 
 def _document_ids(documents: ArrayLike) -> Array:
     """A private, read-only copy of the ids."""
-    ids = np.array(documents)
-    if ids.ndim != 1 or not (np.issubdtype(ids.dtype, np.integer) or ids.size == 0):
-        raise expected("documents", "a 1-D integer array", f"{ids.dtype} of shape {ids.shape}")
+    ids = integers("documents", documents)
     if ids.size and ids.min() < -1:
         raise expected("documents", "ids of at least -1", ids.min())
-    return _frozen(ids.astype(np.int64))
+    return _frozen(ids.copy())
 
 
 def _square_bool(relation: ArrayLike) -> Array:
     """A private, read-only copy of the relation."""
-    matrix = np.array(relation)
+    matrix = any_array("relation", relation).copy()
     if matrix.dtype != np.bool_ or matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         received = f"{matrix.dtype} of shape {matrix.shape}"
         raise expected("relation", "a square bool matrix (S, S)", received)

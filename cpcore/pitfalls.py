@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array
+from cpcore.checks import Array, float_array
 from cpcore.chunk_inputs import chunked_inputs
 from cpcore.chunks import (
     ChunkStats,
     attention_chunk_stats,
+    check_pair,
     empty_stats,
     finalize,
     merge_chunk_stats,
@@ -103,6 +104,7 @@ def merge_without_rescale(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
     Hidden when both maxima are equal, for instance in a test with uniform scores. Backward: right
     formulas on wrong output and lse.
     """
+    check_pair(acc, chunk)
     return ChunkStats(
         acc.output + chunk.output, acc.sum + chunk.sum, np.maximum(acc.max, chunk.max)
     )
@@ -123,6 +125,7 @@ def merge_with_flipped_sign(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
     The state grows where it should shrink. Hidden when the maximum never changes. Backward: right
     formulas on wrong output and lse.
     """
+    check_pair(acc, chunk)
     top = np.maximum(acc.max, chunk.max)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         keep = np.exp(np.where(acc.sum == 0, 0, top - acc.max))
@@ -141,7 +144,7 @@ def add_lse(lse: ArrayLike, other: ArrayLike) -> Array:
 
     Source: reported as ring-flash-attention#20.
     """
-    return np.add(lse, other)
+    return np.add(float_array("lse", lse), float_array("other", other))
 
 
 def ring_attention_with(

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from cpcore.checks import Array
-from cpcore.chunks import finite_or_zero, per_kv_head, visible_scores
+from cpcore.chunks import finite_or_zero, visible_scores
 from cpcore.exchange import Block, Mailbox, Parcel, by_step, piece
+from cpcore.grouping import per_kv_head
 from cpcore.schedule import Event
 
 

@@ -67,7 +67,8 @@ def ring_attention(
             visible = None if visibility is None else visibility.block(q_pos[tile], pos)
             if visible is not None and not visible.any():
                 continue  # nothing here for these rows: the merge would change no bit
-            stats = attention_chunk_stats(rows, k, v, visible=visible, scale=scale)
+            mask = None if visible is None or visible.all() else visible
+            stats = attention_chunk_stats(rows, k, v, visible=mask, scale=scale)
             acc = merge_chunk_stats(acc, stats)
         output[..., tile, :], _ = finalize(acc, q.dtype)
     return output

@@ -190,8 +190,6 @@ def test_under_and_overflow_stay_silent_even_when_numpy_would_raise() -> None:
         stats = attention_chunk_stats(column(1), column(-800, 0), column(1e-300, 1), scale=1.0)
         tiny = attention_chunk_stats(column(1), column(-900), column(2e-10), scale=1.0)
         out, _ = finalize(merge_chunk_stats(stats, tiny), np.float16)
-        large, _ = finalize(state([[1e6]], [1.0], [0.0]), np.float16)
         small, _ = finalize(tiny, np.float16)
         flat = attention_chunk_stats(column(1e-200), column(1e-200), column(1))
     assert (out.item(), small.item(), flat.max.item()) == (1.0, 0.0, 0.0)
-    assert large.item() == np.inf  # float16 ends at 65504: only a narrower result dtype can do this

@@ -20,7 +20,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "dense": set(),
     "masks": {"checks"},
     "layouts": {"checks"},
-    "chunks": {"checks"},
+    "grouping": {"checks"},
+    "chunks": {"checks", "grouping"},
     "dropout": {"checks"},
     "loss": {"checks"},
     "packing": {"checks"},
@@ -29,7 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "schedule": {"checks", "layouts", "masks", "work"},
     "ledger": {"checks", "layouts", "schedule"},
     "exchange": {"checks", "layouts", "schedule"},
-    "replay": {"checks", "chunks", "exchange", "schedule"},
+    "replay": {"checks", "chunks", "exchange", "grouping", "schedule"},
     "results": {"checks", "layouts", "schedule"},
     "simulation": {
         "checks", "chunks", "dropout", "exchange", "layouts", "masks", "replay", "schedule",

@@ -27,9 +27,35 @@ from tests.support.errors import refused
             lambda: from_owned([[0, 1], [1]]),
             "owned",
             "each position 0 … 2 exactly once",
-            "[[0, 1], [1]]",
+            "1 where 2 should stand, sorted",
         ),
-        (lambda: from_owned([[0], [2]]), "owned", "each position 0 … 1 exactly once", "[[0], [2]]"),
+        (
+            lambda: from_owned([[0], [2]]),
+            "owned",
+            "each position 0 … 1 exactly once",
+            "2 where 1 should stand, sorted",
+        ),
+        (lambda: from_owned(None), "owned", "a list with one entry per rank", "NoneType"),  # type: ignore[arg-type]
+        (lambda: from_lengths(5), "lengths", "a list with one entry per rank", "int"),  # type: ignore[arg-type]
+        (lambda: Layout(3), "owned", "positions of each rank", "int"),  # type: ignore[arg-type]
+        (
+            lambda: from_owned([np.array([0, 2**63], np.uint64)]),
+            "owned[0]",
+            f"integers of at most {2**63 - 1}",
+            str(2**63),
+        ),
+        (
+            lambda: striped(4, 2, 10**30),
+            "stripe",
+            f"an integer of at most {2**63 - 1}",
+            "a larger one",
+        ),
+        (
+            lambda: per_document([0, 4], 2, layout="zigzag"),  # type: ignore[arg-type]
+            "layout",
+            "a function of (seq_len, cp_size)",
+            "'zigzag'",
+        ),
         (lambda: from_owned([[0], [-1]]), "owned[1]", "positions of at least 0", "-1"),
         (lambda: from_owned([[0.0]]), "owned[0]", "a 1-D integer array", "float64 of shape (1,)"),
         (
@@ -63,10 +89,23 @@ def test_a_bad_layout_is_refused(
 
 
 def test_a_document_layout_with_another_rank_count_is_refused() -> None:
-    with pytest.raises(ValueError, match="zip"):
-        per_document([0, 4], 2, layout=lambda seq_len, _: contiguous(seq_len, 3))
-    with pytest.raises(ValueError, match="zip"):
-        per_document([0, 4], 2, layout=lambda seq_len, _: contiguous(seq_len, 1))
+    for ranks in (1, 3):
+        with refused("layout", "2 ranks, 4 positions", f"{ranks} ranks, 4 positions"):
+            per_document(
+                [0, 4], 2, layout=lambda seq_len, _, ranks=ranks: contiguous(seq_len, ranks)
+            )
+    with refused("layout", "2 ranks, 4 positions", "2 ranks, 3 positions"):
+        per_document([0, 4], 2, layout=lambda seq_len, ranks: contiguous(seq_len - 1, ranks))
+
+
+def test_parts_of_other_shapes_and_axes_that_are_no_integer_are_refused() -> None:
+    layout = contiguous(4, 2)
+    with refused("parts[1]", "the other axes of parts[0], (3,)", (2,)):
+        layout.unshard([np.ones((2, 3)), np.ones((2, 2))])
+    with refused("axis", "an integer", "0.0"):
+        layout.shard(np.ones((4, 3)), axis=0.0)  # type: ignore[arg-type]
+    with refused("x", "an array", "lists of unequal lengths"):
+        layout.shard([[1.0], [1.0, 2.0]])
 
 
 def test_data_of_another_length_is_refused() -> None:

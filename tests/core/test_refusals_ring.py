@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cpcore import Visibility, ring_attention
+from cpcore import Visibility, attention_chunk_stats, ring_attention
 from tests.support.errors import refused
 
 Array = NDArray[Any]
@@ -63,7 +63,7 @@ def value(second: Array) -> dict[str, Any]:
         ),
         (
             {"visibility": Visibility(documents=np.array([0, 0]))},
-            "positions",
+            "query_positions",
             "positions below 2 (documents)",
             2,
         ),
@@ -128,3 +128,54 @@ def test_many_chunks_of_one_key_are_one_softmax(count: int) -> None:
     values = np.arange(count, dtype=float)[:, None]
     chunks = np.split(np.zeros((count, 1)), count), np.split(values, count)
     assert np.allclose(ring_attention(ones(1, 1), *chunks), (count - 1) / 2, rtol=1e-13)
+
+
+@pytest.mark.parametrize("value", [True, "causal", np.ones((3, 3), bool)])
+def test_a_visibility_that_is_none_is_refused(value: Any) -> None:
+    with refused("visibility", "a Visibility or None", type(value).__name__):
+        ring_attention(**GOOD, visibility=value)
+
+
+@pytest.mark.parametrize("name", ["key_chunks", "value_chunks", "key_positions"])
+@pytest.mark.parametrize("value", [3, "text", iter(())])
+def test_chunks_that_are_no_list_are_refused(name: str, value: Any) -> None:
+    with refused(name, "a list with one array per chunk", type(value).__name__):
+        ring_attention(**{**GOOD, name: value})
+
+
+def test_positions_beyond_int64_are_refused_not_wrapped_around() -> None:
+    far = np.array([2**63], np.uint64)
+    with refused("q_pos", f"integers of at most {2**63 - 1}", 2**63):
+        Visibility().block(far, [0])
+    with refused("documents", f"integers of at most {2**63 - 1}", 2**63):
+        Visibility(documents=far)
+    assert Visibility().block([2**40], [2**40, 2**40 + 1]).tolist() == [[True, False]]
+    rule = Visibility(causal=False, documents=np.array([1, 257, 1]))
+    assert rule.block([0], [0, 1, 2]).tolist() == [[True, False, True]]
+
+
+@pytest.mark.parametrize("extra", [0, 1, 2])
+def test_the_last_rows_beyond_a_tile_are_computed_too(
+    extra: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal scores, full attention: every row is the mean of all values."""
+    monkeypatch.setattr("cpcore.ring.QUERY_TILE", 4)
+    rows = 4 + extra
+    out = ring_attention(np.zeros((rows, 1)), [np.zeros((2, 1))], [np.array([[1.0], [3.0]])])
+    assert out.tolist() == [[2.0]] * rows
+
+
+def test_hidden_chunks_are_skipped_and_full_ones_need_no_mask(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Causal, three chunks of two, a query at position 2: one full, one partial, one hidden."""
+    masks = []
+
+    def spy(*arrays: Any, visible: Any, scale: float) -> Any:
+        masks.append(visible)
+        return attention_chunk_stats(*arrays, visible=visible, scale=scale)
+
+    monkeypatch.setattr("cpcore.ring.attention_chunk_stats", spy)
+    chunks = [np.zeros((2, 1))] * 3
+    ring_attention(ones(1, 1), chunks, chunks, visibility=CAUSAL, query_positions=[2])
+    assert [mask if mask is None else mask.tolist() for mask in masks] == [None, [[True, False]]]
