@@ -1,15 +1,13 @@
 """Attention over the whole sequence at once, and its gradients, in the most obvious way.
 
-This is the oracle of every other module, so it imports none of them, keeps every matrix in full
+This is the oracle of every other module, so it shares no code with them, keeps every matrix in full
 and repeats grouped keys instead of reshaping. It is slow on purpose.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Array = NDArray[Any]
+from cpcore.oracle_inputs import Array, floats, keep_factor, prepare, zero_unseen
 
 
 def dense_attention(
@@ -36,10 +34,10 @@ def dense_attention(
     >>> dense_attention([[1.0]], [[0.0], [np.log(3)]], [[0.0], [4.0]])[0].round(6)
     array([[3.]])
     """
-    q, k, v, mask, scale = _prepare(query, key, value, visible, scale)
+    q, k, v, mask, scale = prepare(query, key, value, visible, scale)
     probs, lse = _probabilities(q, k, mask, scale)
     with np.errstate(under="ignore", over="ignore"):
-        output = (probs * _factor(keep, probs)) @ v
+        output = (probs * keep_factor(keep, probs)) @ v
         cast = output.astype(np.asarray(query).dtype)
     if not np.isfinite(cast).all():
         raise ValueError(f"query: expected a dtype that holds the output, received {cast.dtype}")
@@ -66,13 +64,13 @@ def dense_attention_backward(
     Raises: ValueError as `dense_attention`, and for a dout of the wrong shape.
     Source: the chain rule; the same steps are in Dao et al. 2022 (arXiv:2205.14135), appendix B.
     """
-    q, k, v, mask, scale = _prepare(query, key, value, visible, scale)
-    rows, shape = _floats("dout", dout), (*q.shape[:-1], v.shape[-1])
+    q, k, v, mask, scale = prepare(query, key, value, visible, scale)
+    rows, shape = floats("dout", dout), (*q.shape[:-1], v.shape[-1])
     if rows.shape != shape:
         raise ValueError(f"dout: expected shape {shape}, received {rows.shape}")
-    rows = _zero_unseen("dout", rows.astype(q.dtype), mask.any(axis=-1))
+    rows = zero_unseen("dout", rows.astype(q.dtype), mask.any(axis=-1))
     probs, _ = _probabilities(q, k, mask, scale)
-    factor = _factor(keep, probs)
+    factor = keep_factor(keep, probs)
     with np.errstate(under="ignore"):
         dprobs = (rows @ v.swapaxes(-1, -2)) * factor
         dscores = probs * (dprobs - (probs * dprobs).sum(axis=-1, keepdims=True))
@@ -80,60 +78,6 @@ def dense_attention_backward(
         dk = dscores.swapaxes(-1, -2) @ q * scale
         dv = (probs * factor).swapaxes(-1, -2) @ rows
     return dq, _sum_group(dk, np.shape(key)), _sum_group(dv, np.shape(value))
-
-
-def _prepare(
-    query: ArrayLike, key: ArrayLike, value: ArrayLike, visible: ArrayLike | None, scale: Any
-) -> tuple[Array, Array, Array, Array, float]:
-    """Arrays in the accumulate dtype, key heads repeated, slots that no one sees set to zero."""
-    q, k, v = _floats("query", query), _floats("key", key), _floats("value", value)
-    shapes = f"{q.shape}, {k.shape}, {v.shape}"
-    group = q.shape[-3] // max(1, k.shape[-3]) if min(q.ndim, k.ndim) > 2 else 1
-    if group > 1 and v.ndim > 2:
-        k, v = np.repeat(k, group, axis=-3), np.repeat(v, group, axis=-3)  # (…, Hq, K, ·)
-    if q.ndim < 2 or q.shape[-1] == 0 or q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1]:
-        raise ValueError(f"key: expected (…, K, D) to fit a query (…, Q, D), received {shapes}")
-    if k.shape[:-1] != v.shape[:-1]:
-        raise ValueError(f"value: expected (…, K, Dv) to fit key, received {shapes}")
-    mask = np.asarray(True if visible is None else visible)
-    if mask.dtype != np.bool_:
-        raise ValueError(f"visible: expected bool, received {mask.dtype}")
-    mask = _broadcast("visible", mask, (*q.shape[:-1], k.shape[-2]))
-    dtype = np.result_type(np.float32, q, k, v)
-    q = _zero_unseen("query", q.astype(dtype), mask.any(axis=-1))
-    k = _zero_unseen("key", k.astype(dtype), mask.any(axis=-2))
-    v = _zero_unseen("value", v.astype(dtype), mask.any(axis=-2))
-    scale = q.shape[-1] ** -0.5 if scale is None else scale
-    number = isinstance(scale, int | float | np.integer | np.floating) and scale is not True
-    if not number or scale is False or not abs(scale) < np.finfo(float).max:
-        raise ValueError(f"scale: expected a finite number, received {scale!r}")
-    return q, k, v, mask, float(scale)
-
-
-def _floats(name: str, value: ArrayLike) -> Array:
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name}: expected an array, received unequal lengths") from None
-    if not np.issubdtype(array.dtype, np.floating):
-        raise ValueError(f"{name}: expected float16, float32 or float64, received {array.dtype}")
-    return array
-
-
-def _broadcast(name: str, array: Array, shape: tuple[int, ...]) -> Array:
-    try:
-        return np.broadcast_to(array, shape)
-    except ValueError:
-        message = f"{name}: expected a shape that broadcasts to {shape}, received {array.shape}"
-        raise ValueError(message) from None
-
-
-def _zero_unseen(name: str, array: Array, seen: Any) -> Array:
-    """NaN in a slot that no one sees must not meet a 0 in a product: 0 · NaN is NaN."""
-    array = np.where(seen[..., None], array, 0)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name}: expected finite numbers in seen slots, received NaN or infinity")
-    return array
 
 
 def _probabilities(q: Array, k: Array, mask: Array, scale: float) -> tuple[Array, Array]:
@@ -148,14 +92,6 @@ def _probabilities(q: Array, k: Array, mask: Array, scale: float) -> tuple[Array
     total = weights.sum(axis=-1)
     divisor = np.where(total == 0, 1, total)
     return weights / divisor[..., None], np.where(total == 0, -np.inf, top + np.log(divisor))
-
-
-def _factor(keep: ArrayLike | None, probs: Array) -> Array:
-    """The dropout factor (…, Q, K), 1 everywhere without dropout."""
-    factor: Array = np.asarray(1.0) if keep is None else _floats("keep", keep)
-    if not (np.isfinite(factor) & (factor >= 0)).all():
-        raise ValueError("keep: expected finite factors of at least 0, received others")
-    return _broadcast("keep", factor.astype(probs.dtype), probs.shape)
 
 
 def _sum_group(gradient: Array, shape: tuple[int, ...]) -> Array:
