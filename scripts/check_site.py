@@ -54,15 +54,18 @@ class Site:
         return found / "index.html" if found.is_dir() else found
 
     def dead_links(self, path: Path) -> list[str]:
-        """Addresses on a page that lead to no file or no anchor."""
-        found = []
+        """Addresses on a page that lead out of the site's folder, to no file or to no anchor."""
         page = self.pages[path]
-        for url in sorted(set(page.links + page.loads)):
+        found = [f"base address {url}: moves every link" for url in page.bases]
+        urls = page.links + page.loads + [url for css in page.styles for url in css_urls(css)]
+        for url in sorted(set(urls)):
             if is_outside(url) or urlsplit(url).scheme or not url:
                 continue
             target = self.target(path, url)
             anchor = unquote(urlsplit(url).fragment)
-            if not target.is_file():
+            if not target.is_relative_to(self.out):
+                found.append(f"dead link {url}: leaves the site")
+            elif not target.is_file():
                 found.append(f"dead link {url}")
             elif anchor and target in self.pages and anchor not in self.pages[target].ids:
                 found.append(f"dead link {url}: no such anchor")
@@ -116,6 +119,12 @@ class Site:
             for url in css_urls(css.read_text(encoding="utf-8")):
                 if is_outside(url):
                     found.append(f"{self.name(css)}: outside request {url}")
+                    continue
+                target = self.target(css, url)
+                if not urlsplit(url).scheme and not (
+                    target.is_relative_to(self.out) and target.is_file()
+                ):
+                    found.append(f"{self.name(css)}: missing file {url}")
         return found
 
 

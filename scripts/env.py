@@ -2,7 +2,8 @@
 
 Run by the system's own Python before anything is installed, so it uses the standard library only.
 A stamp in `.venv` holds a hash of the requirement files: a finished step is not repeated, an
-interrupted one leaves no stamp and is.
+interrupted one leaves no stamp and is. The folder itself has the stamp `made`: without it, it may
+be what an interrupted `python -m venv` left.
 """
 
 import hashlib
@@ -23,6 +24,13 @@ SETS = {
     "all": ["requirements.txt", "requirements-book.txt", "constraints.txt", "pyproject.toml"],
 }
 VERSIONS = ((3, 11), (3, 12))
+# What pip writes, in any of its versions, when it reaches no index.
+NO_NETWORK = (
+    "NewConnectionError|Name or service|Temporary failure|unreachable|ConnectTimeout|ReadTimeout"
+    "|ProxyError|SSLError|Max retries|[Cc]onnection broken|ConnectionError"
+)
+# What it writes when it found no fitting package, which without a network is the same.
+NOT_FOUND = "No matching distribution|Could not find a version|[Cc]onflict"
 SHOWN = ("Collecting ", "Downloading ", "Installing collected")
 
 
@@ -49,21 +57,41 @@ def check_python(version):
         )
 
 
-def make_venv():
-    """Create `.venv`, or say which system package is missing."""
+def run(command):
+    """Run a command to its end; both its streams come back as `stdout`."""
+    return subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+
+
+def usable():
+    """True for a finished `.venv` of this Python; a half-made one can look like it."""
     settings = VENV / "pyvenv.cfg"
     series = "version = {}.{}.".format(*sys.version_info[:2])
-    if PYTHON.exists() and series in settings.read_text():
+    if not (PYTHON.exists() and settings.exists() and series in settings.read_text()):
+        return False
+    if not (VENV / "made").exists():
+        # Made before there was this stamp, or by hand: good if pip, its last part, works.
+        try:
+            if run([str(PYTHON), "-m", "pip", "--version"]).returncode:
+                return False
+        except OSError:
+            return False
+        (VENV / "made").touch()
+    return True
+
+
+def make_venv():
+    """Create `.venv`, or say which system package is missing."""
+    if usable():
         return  # one made by another Python is made anew
     print("Making the virtual environment .venv ...", flush=True)
     shutil.rmtree(VENV, ignore_errors=True)
-    done = subprocess.run(
-        [sys.executable, "-m", "venv", str(VENV)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    try:
+        done = run([sys.executable, "-m", "venv", str(VENV)])
+    except KeyboardInterrupt:
+        shutil.rmtree(VENV, ignore_errors=True)
+        raise
     if done.returncode:
         shutil.rmtree(VENV, ignore_errors=True)  # a half-made folder would look finished
         if "ensurepip" in done.stdout or "No module named venv" in done.stdout:
@@ -72,6 +100,7 @@ def make_venv():
                 "`apt-get install python3-venv`) and try again."
             )
         raise SetupError("venv failed: " + last_line(done.stdout))
+    (VENV / "made").touch()
 
 
 def last_line(text):
@@ -97,9 +126,25 @@ def install(name):
                 print("  " + line.strip()[:96], flush=True)
     if pip.returncode:
         text = "".join(kept)
-        if re.search(r"NewConnectionError|Name or service|ConnectTimeout|ProxyError", text):
+        if no_network(text):
             raise SetupError("No network: pip reached no package index, and packages are missing.")
         raise SetupError("pip could not install " + file + ": " + last_line(text))
+
+
+def no_network(text):
+    """True if pip failed because it reached no index.
+
+    With no retries allowed it keeps quiet about that and only misses every package. So ask again,
+    for one package that every index has, and let it tell everything.
+    """
+    if re.search(NO_NETWORK, text):
+        return True
+    if not re.search(NOT_FOUND, text):
+        return False
+    command = [str(PYTHON), "-m", "pip", "install", "-vv", "--disable-pip-version-check"]
+    command += ["--dry-run", "--ignore-installed", "--no-deps", "--retries", "0", "pip"]
+    asked = run(command)
+    return bool(asked.returncode and re.search(NO_NETWORK, asked.stdout))
 
 
 def ensure(name):
@@ -109,8 +154,9 @@ def ensure(name):
     wanted = fingerprint(name, sys.version_info[:2])
     # The full set contains the book's, so its stamp serves for both.
     full = VENV / "installed-all"
+    ready = usable()
     for known, of in ((stamp, name), (full, "all")):
-        if known.exists() and known.read_text() == fingerprint(of, sys.version_info[:2]):
+        if ready and known.exists() and known.read_text() == fingerprint(of, sys.version_info[:2]):
             return
     stamp.unlink() if stamp.exists() else None
     start = time.time()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
+import signal
+import socket
 import sys
 import webbrowser
 from functools import partial
@@ -66,9 +69,23 @@ class Server(ThreadingHTTPServer):
     allow_reuse_address = os.name != "nt"
 
 
+def taken_on_ipv6(port: int) -> bool:
+    """True if another program has this port of ::1, where a browser may look for localhost."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as probe:
+            if Server.allow_reuse_address:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("::1", port))
+    except OSError as error:
+        return error.errno == errno.EADDRINUSE  # anything else: no IPv6 here
+    return False
+
+
 def open_server(site: Path, ports: range) -> Server:
     """A server on the first free port of the range."""
     for port in ports:
+        if port and taken_on_ipv6(port):
+            continue
         try:
             return Server(("127.0.0.1", port), partial(Handler, directory=str(site)))
         except OSError:
@@ -76,8 +93,25 @@ def open_server(site: Path, ports: range) -> Server:
     raise OSError(f"no free port from {ports.start} to {ports.stop - 1}")
 
 
+def run(server: Server) -> None:
+    """Serve until Ctrl-C or a polite kill."""
+    try:
+        # A shell without job control starts background programs with Ctrl-C ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        address = f"http://localhost:{server.server_address[1]}"
+        print(f"Serving {address}", flush=True)
+        if os.environ.get("OPEN", "1") != "0":
+            webbrowser.open(address)
+        server.serve_forever()
+    except KeyboardInterrupt:
+        print("\nStopped.")
+    finally:
+        server.server_close()
+
+
 def main() -> None:
-    """Serve until Ctrl-C."""
+    """Serve the folder named, or say why not."""
     parser = argparse.ArgumentParser(prog="python -m scripts.serve", description=__doc__)
     parser.add_argument("--site", type=Path, default=SITE, help="folder of the built site")
     site = parser.parse_args().site
@@ -87,16 +121,7 @@ def main() -> None:
         server = open_server(site, range(FIRST_PORT, LAST_PORT + 1))
     except OSError as error:
         sys.exit(f"Cannot serve the book: {error}.")
-    address = f"http://localhost:{server.server_address[1]}"
-    print(f"Serving {address}", flush=True)
-    if os.environ.get("OPEN", "1") != "0":
-        webbrowser.open(address)
-    try:
-        server.serve_forever()
-    except KeyboardInterrupt:
-        print("\nStopped.")
-    finally:
-        server.server_close()
+    run(server)
 
 
 if __name__ == "__main__":

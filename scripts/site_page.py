@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
 # `rel` values of a <link> that make the browser fetch something.
 FETCHING_RELS = {"stylesheet", "icon", "preload", "modulepreload", "prefetch", "preconnect"}
 FETCHING_RELS |= {"dns-prefetch", "manifest", "apple-touch-icon"}
-SOURCE_TAGS = {"script", "img", "iframe", "source", "video", "audio", "embed", "track", "input"}
+# Elements that fetch, apart from <link>, and the attributes that say what.
+SOURCE = ["src"]
+LOADING = {"script": SOURCE, "img": SOURCE, "iframe": SOURCE, "source": SOURCE, "audio": SOURCE}
+LOADING |= {"embed": SOURCE, "track": SOURCE, "input": SOURCE, "video": [*SOURCE, "poster"]}
+LOADING |= {"object": ["data"], "image": ["href", "xlink:href"], "use": ["href", "xlink:href"]}
+REFRESH = re.compile(r"^\s*[\d.]+\s*[;,]\s*(?:url\s*=)?\s*['\"]?([^'\"]+)", re.IGNORECASE)
 # Text inside these is code or machine data, where a dollar is a dollar.
 CODE_TAGS = {"code", "pre", "script", "style", "math", "annotation", "textarea"}
 VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
@@ -21,6 +27,7 @@ class Page:
     ids: list[str] = field(default_factory=list)
     links: list[str] = field(default_factory=list)  # <a href>: may lead outside
     loads: list[str] = field(default_factory=list)  # fetched when the page opens
+    bases: list[str] = field(default_factory=list)  # <base href>: moves every other address
     styles: list[str] = field(default_factory=list)  # inline CSS
     scripts: list[str] = field(default_factory=list)  # sources and inline text
     bare_images: list[str] = field(default_factory=list)
@@ -46,8 +53,10 @@ class Reader(HTMLParser):
         page.links += [values["href"]] if tag in ("a", "area") and "href" in values else []
         if tag == "link" and FETCHING_RELS & set(values.get("rel", "").split()):
             page.loads.append(values.get("href", ""))
-        if tag in SOURCE_TAGS and "src" in values:
-            page.loads.append(values["src"])
+        page.loads += [values[name] for name in LOADING.get(tag, ()) if name in values]
+        page.bases += [values["href"]] if tag == "base" and "href" in values else []
+        if tag == "meta" and values.get("http-equiv", "").lower() == "refresh":
+            page.loads += REFRESH.findall(values.get("content", ""))
         if tag == "script":
             page.scripts.append(values.get("src", ""))
         page.loads += [part.split()[0] for part in values.get("srcset", "").split(",") if part]

@@ -16,6 +16,8 @@ NEEDLESS = [
     r"\s*<script type=\"text/x-thebe-config\">.*?</script>",
     r"\s*<script>kernelName = '[^']*'</script>",
 ]
+# The second source of each icon font, for browsers of before 2016.
+OLDER_FONT = re.compile(r",\s*url\([^)]*\.ttf[^)]*\)\s*format\([^)]*\)")
 UNUSED_FILES = [
     "_static/scripts/fontawesome.js*",
     "_static/**/*.map",
@@ -26,16 +28,25 @@ UNUSED_FILES = [
 ]
 
 
+# What is wider than a phone scrolls in its own box, which the keyboard must reach. Of code boxes
+# and tables, the theme's script leaves that to the ones that are too wide.
+SCROLLING = [
+    '<div class="pst-scrollable-table-container"',
+    '<span class="katex-display"',
+    "<pre",
+]
+# The page of the book's own name.
+REPEATED_TITLE = re.compile(r"<title>([^<]+) (?:—|&#8212;) \1</title>")
+
+
 def clean_page(text: str) -> str:
     """One page without the scripts that this book never uses."""
     for pattern in NEEDLESS:
         text = re.sub(pattern, "", text, flags=re.DOTALL)
     text = re.sub(r'<dt class="sig [^>]*>.*?</dt>', plain_signature, text, flags=re.DOTALL)
-    # A table of a narrow page scrolls in its own box, which the keyboard must reach.
-    return text.replace(
-        '<div class="pst-scrollable-table-container">',
-        '<div class="pst-scrollable-table-container" tabindex="0">',
-    )
+    for box in SCROLLING:
+        text = text.replace(f"{box}>", f'{box} tabindex="0">')
+    return REPEATED_TITLE.sub(r"<title>\1</title>", text)
 
 
 def plain_signature(match: re.Match[str]) -> str:
@@ -45,7 +56,10 @@ def plain_signature(match: re.Match[str]) -> str:
 
 
 def clean(out: Path) -> None:
-    """Clean every page of the site and remove the files that nothing loads any more."""
+    """Clean every page and style sheet, and remove the files that nothing loads any more."""
+    for sheet in out.glob("_static/styles/*.css"):
+        text = sheet.read_text(encoding="utf-8")
+        sheet.write_text(OLDER_FONT.sub("", text), encoding="utf-8")
     for page in out.rglob("*.html"):
         before = page.read_text(encoding="utf-8")
         after = clean_page(before)

@@ -15,8 +15,8 @@ from html import escape
 from cpcore.ui.figure import Figure
 from cpcore.ui.svg import FONT, at, box, details, filled, group, label, table
 
-WIDTH, SHOWN_WIDTH = 360, 480  # drawn for a phone; a wide page scales it up, letters included
-LEFT, RIGHT, TOP, PLOT = 46.0, 346.0, 34.0, 210.0
+WIDTH, SHOWN_WIDTH = 330, 440  # drawn for a phone; a wide page scales it up, letters included
+LEFT, RIGHT, TOP, PLOT = 46.0, 316.0, 34.0, 210.0
 ROW = 20.0  # one line of the legend
 MAX_DECADES = 6  # labels on the vertical axis, at most
 SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -88,7 +88,7 @@ def line_chart(series: Sequence[Series], *, x_label: str, y_label: str, alt: str
         for i, one in enumerate(series)
     ]
     names = [label(across(x), floor + 18, f"{x:g}") for x in xs]
-    ticks = group('text-anchor="middle" font-size="12"', *names)
+    ticks = group('text-anchor="middle"', *names)
     picture = _picture(
         floor + 62 + ROW * len(series) - 6, alt,
         label(0, 14, y_label), _grid(decades, down), ticks,
@@ -108,7 +108,7 @@ def bar_chart(bars: Sequence[Bar], *, unit: str, alt: str) -> Figure:
     parts = [label(0, 14, unit)]
     for i, bar in enumerate(bars):
         top = 28.0 + 42 * i
-        length = 270 * bar.value / longest
+        length = 240 * bar.value / longest
         fill = 'fill="currentColor" fill-opacity=".45"' if bar.rank is None else filled(bar.rank)
         parts += [
             label(0, top + 10, bar.name),
@@ -145,7 +145,7 @@ def _grid(decades: Sequence[int], down: Callable[[float], float]) -> str:
     places = [(down(10.0**n), f"10{str(n).translate(SUPERSCRIPT)}") for n in decades]
     path = "".join(f"M{at(LEFT)} {at(y)}H{at(RIGHT)}" for y, _ in places)
     return f'<path d="{path}" stroke="currentColor" stroke-opacity=".25" fill="none"/>' + group(
-        'text-anchor="end" font-size="12"', *(label(LEFT - 6, y + 4, n) for y, n in places)
+        'text-anchor="end"', *(label(LEFT - 6, y + 4, n) for y, n in places)
     )
 
 

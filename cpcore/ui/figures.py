@@ -84,7 +84,7 @@ def _blocks(title: str, kinds: Sequence[Sequence[str]]) -> str:
 
 def _word(x: float, y: float, rank: int, kind: str, home: bool) -> str:
     """Own or remote, written where the block is filled."""
-    ink = f'fill="{text_color(rank_color(rank))}" font-size="12"'
+    ink = f'fill="{text_color(rank_color(rank))}"'
     across, down = (16, 40) if kind == "partial" else (22, 27)
     return label(x + across, y + down, _place(kind, home), anchor="middle", more=ink)
 
@@ -116,7 +116,7 @@ def _bars(name: str, shares: Sequence[float], largest: float, alt: str, even: bo
         parts.append(box(middle - 14, floor - unit * share, 28, unit * share, filled(rank)))
         parts.append(disc(middle, floor + 14, rank))
     below = [label(pitch * (r + 0.5), floor + 38, num(s, 2)) for r, s in enumerate(shares)]
-    parts.append(group('text-anchor="middle" font-size="12"', *below))
+    parts.append(group('text-anchor="middle"', *below))
     if even:
         y = floor - unit / len(shares)
         parts.append(f'<path d="M0 {at(y)}H{at(end)}" stroke="currentColor" {DOTS}/>')

@@ -1,4 +1,4 @@
-"""Merge stepper: blocks of keys arrive one by one and are merged into a running summary.
+"""Merge stepper: chunks of keys arrive one by one and are merged into a running summary.
 
 The numbers come from the core by way of `merge_facts`; `merge_panels` draws them; this
 module puts the words and the table to the picture.
@@ -10,7 +10,7 @@ from typing import Any
 
 from cpcore.ui.controls import Choice, Step
 from cpcore.ui.explorable import Explorable
-from cpcore.ui.merge_facts import BLOCKS, LAST, PER_BLOCK, PRESETS, Facts, facts
+from cpcore.ui.merge_facts import CHUNKS, LAST, PER_CHUNK, PRESETS, Facts, facts
 from cpcore.ui.merge_panels import arrivals_panel, merge_panel
 from cpcore.ui.svg import details, num, table, verdict
 
@@ -57,10 +57,10 @@ def _caption(known: Facts) -> str:
             f"The state so far is rescaled by {num(keep)}."
         )
     elif add < 1:
-        what = f"its maximum is smaller, so the arriving block is rescaled by {num(add)}."
+        what = f"its maximum is smaller, so the arriving chunk is rescaled by {num(add)}."
     else:
         what = "its maximum equals the state's, so both factors are 1."
-    return f"<p>The block of rank {rank} arrives: {what}</p>"
+    return f"<p>The chunk of rank {rank} arrives: {what}</p>"
 
 
 def _closing(known: Facts) -> str:
@@ -71,7 +71,7 @@ def _closing(known: Facts) -> str:
             "\N{MINUS SIGN}inf; 0 \N{DIVISION SIGN} 0 would be NaN."
         )
     text = (
-        f"All blocks are in, one division: {num(known.finished)}. Dense attention: "
+        f"All chunks are in, one division: {num(known.finished)}. Dense attention: "
         f"{num(known.dense)}. <b>{verdict(known.right)}</b>, {_difference(known)}."
     )
     if known.plain_right:
@@ -89,19 +89,19 @@ def _difference(known: Facts) -> str:
 
 
 def _table(known: Facts) -> str:
-    """State, block, factors and answers."""
+    """State, chunk, factors and answers."""
     keep, add = (num(f) for f in known.factors)
     rows = [["merged", *map(num, known.after.numbers), ""]]
-    if known.block is not None and known.step <= BLOCKS:
-        block = [f"rank {known.arrived[-1]}", *map(num, known.block.numbers), add]
-        rows = [["state so far", *map(num, known.before.numbers), keep], block, *rows]
+    if known.chunk is not None and known.step <= CHUNKS:
+        chunk = [f"rank {known.arrived[-1]}", *map(num, known.chunk.numbers), add]
+        rows = [["state so far", *map(num, known.before.numbers), keep], chunk, *rows]
     plain_sum, plain_output = map(num, known.plain)
     seen = [r for r in known.arrived if r not in known.hidden]
     answers = [
         ["arrival, by rank", ", ".join(map(str, known.order))],
         ["precision of inputs", known.inputs],
         ["precision of the state", known.state],
-        ["keys seen", str(PER_BLOCK * len(seen))],
+        ["keys seen", str(PER_CHUNK * len(seen))],
         ["divided now", num(known.finished)],
         ["lse", num(known.lse)],
         ["dense, same keys", num(known.dense)],
@@ -111,7 +111,7 @@ def _table(known: Facts) -> str:
         ["answer without the maximum", num(known.plain_answer)],
     ]
     keys = [
-        [str(i), str(i // PER_BLOCK), num(float(s)), num(float(v)), num(float(w))]
+        [str(i), str(i // PER_CHUNK), num(float(s)), num(float(v)), num(float(w))]
         for i, (s, v, w) in enumerate(zip(known.scores, known.values, known.weights, strict=True))
     ]
     return details(
@@ -125,7 +125,7 @@ merge_stepper = Explorable(
     name="merge-stepper",
     title="Merge stepper",
     summary=(
-        "One query, four blocks of two keys. Step lets a block arrive and merges its summary "
+        "One query, four chunks of two keys. Step lets a chunk arrive and merges its summary "
         "(max, sum, output) into the state; each factor stands on the arrow that applies it."
     ),
     controls=CONTROLS,

@@ -1,4 +1,4 @@
-"""Numbers of the merge stepper: presets, and what the core makes of them block by block."""
+"""Numbers of the merge stepper: presets, and what the core makes of them chunk by chunk."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from cpcore.chunks import (
 from cpcore.dense import dense_attention
 from cpcore.ui.summaries import Summary
 
-BLOCKS, PER_BLOCK = 4, 2
-KEYS = BLOCKS * PER_BLOCK
-LAST = BLOCKS + 1  # the cursor's last position divides and compares
+CHUNKS, PER_CHUNK = 4, 2
+KEYS = CHUNKS * PER_CHUNK
+LAST = CHUNKS + 1  # the cursor's last position divides and compares
 LN2, LN4 = float(np.log(2)), float(np.log(4))
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Scores and values of eight keys, and the blocks that the query may not see."""
+    """Scores and values of eight keys, and the chunks that the query may not see."""
 
     text: str
     scores: tuple[float, ...]
@@ -38,10 +38,10 @@ PRESETS = {
     "hand": Preset("hand-sized", (0, LN2, LN4, 0, LN2, LN2, LN4, LN2), (6, 0, 2, 6, 3, 3, 1, 0)),
     "rising": Preset("rising maxima", (0, 1, 2, 3, 4, 5, 6, 7), (3, 1, 4, 1, 5, 9, 2, 6)),
     "empty-first": Preset(
-        "first block all masked", (0, 0, 0, 0, 0, 0, 0, 0), (9, 9, 2, 4, 0, 6, 5, 1), (0,)
+        "first chunk all masked", (0, 0, 0, 0, 0, 0, 0, 0), (9, 9, 2, 4, 0, 6, 5, 1), (0,)
     ),
     "empty-middle": Preset(
-        "a middle block all masked", (1, 0, 5, 5, 2, 0, 1, 3), (2, 8, 9, 9, 4, 0, 6, 1), (1,)
+        "a middle chunk all masked", (1, 0, 5, 5, 2, 0, 1, 3), (2, 8, 9, 9, 4, 0, 6, 1), (1,)
     ),
     "all-masked": Preset(
         "everything masked", (1, 0, 5, 5, 2, 0, 1, 3), (2, 8, 9, 9, 4, 0, 6, 1), (0, 1, 2, 3)
@@ -66,9 +66,9 @@ class Facts:
     values: NDArray[Any]
     weights: NDArray[Any]  # exp(score - max of the state), 0 for keys that are not in it
     before: Summary
-    block: Summary | None  # the block that arrived in this step
+    chunk: Summary | None  # the chunk that arrived in this step
     after: Summary
-    factors: tuple[float, float]  # of the state, of the block
+    factors: tuple[float, float]  # of the state, of the chunk
     finished: float
     lse: float
     dense: float  # float64 attention over the keys seen so far
@@ -77,8 +77,8 @@ class Facts:
 
     @property
     def arrived(self) -> tuple[int, ...]:
-        """Ranks whose block is in."""
-        return self.order[: min(self.step, BLOCKS)]
+        """Ranks whose chunk is in."""
+        return self.order[: min(self.step, CHUNKS)]
 
     @property
     def right(self) -> bool:
@@ -102,25 +102,25 @@ def facts(preset: str, order: str, precision: str, step: int) -> Facts:
     """Compute one state with the core."""
     chosen, dtype = PRESETS[preset], PRECISIONS[precision]
     scores, values = np.array(chosen.scores, dtype), np.array(chosen.values, dtype)
-    ranks = tuple(range(BLOCKS))[:: 1 if order == "given" else -1]
+    ranks = tuple(range(CHUNKS))[:: 1 if order == "given" else -1]
     query = np.ones((1, 1), dtype)
     state = before = empty_stats((1,), 1, dtype)
-    block = None
+    chunk = None
     for rank in ranks[:step]:
-        mine = slice(PER_BLOCK * rank, PER_BLOCK * (rank + 1))
-        visible = np.full((1, PER_BLOCK), rank not in chosen.hidden)
-        block = attention_chunk_stats(
+        mine = slice(PER_CHUNK * rank, PER_CHUNK * (rank + 1))
+        visible = np.full((1, PER_CHUNK), rank not in chosen.hidden)
+        chunk = attention_chunk_stats(
             query, scores[mine, None], values[mine, None], visible=visible, scale=1.0
         )
-        before, state = state, merge_chunk_stats(state, block)
+        before, state = state, merge_chunk_stats(state, chunk)
     output, lse = finalize(state, dtype)
-    seen = np.repeat([r in ranks[:step] and r not in chosen.hidden for r in range(BLOCKS)], 2)
+    seen = np.repeat([r in ranks[:step] and r not in chosen.hidden for r in range(CHUNKS)], 2)
     dense = _dense(scores, values, seen)
     return Facts(
         step, precision, str(state.sum.dtype), ranks, chosen.hidden,
         scores, values, _weights(scores, seen, state),
-        _summary(before), None if block is None else _summary(block), _summary(state),
-        (_factor(before, state), 0.0 if block is None else _factor(block, state)),
+        _summary(before), None if chunk is None else _summary(chunk), _summary(state),
+        (_factor(before, state), 0.0 if chunk is None else _factor(chunk, state)),
         output.item(), lse.item(), dense, _limit(state, dtype, dense, values),
         _plain(scores[seen], values[seen], state),
     )  # fmt: skip

@@ -1,8 +1,8 @@
-"""The two panels of the merge stepper: blocks as they arrive, and the merge of one step."""
+"""The two panels of the merge stepper: chunks as they arrive, and the merge of one step."""
 
 from __future__ import annotations
 
-from cpcore.ui.merge_facts import LAST, PER_BLOCK, Facts
+from cpcore.ui.merge_facts import LAST, PER_CHUNK, Facts
 from cpcore.ui.summaries import cells, merge_picture
 from cpcore.ui.svg import (
     DOTS,
@@ -24,33 +24,33 @@ FLOOR, UNIT = 196, 58  # of the bars: where they stand, and the height of 1
 
 def _key_x(place: int) -> float:
     """Left edge of the place-th key in order of arrival."""
-    return 48 + 34 * place + 2 * (place // PER_BLOCK)
+    return 48 + 34 * place + 2 * (place // PER_CHUNK)
 
 
 def arrivals_panel(known: Facts) -> str:
-    """All blocks in order of arrival, and what each key now adds to the state's sum."""
+    """All chunks in order of arrival, and what each key now adds to the state's sum."""
     parts = [
-        label(0, 12, f"Arrival of {known.inputs} blocks, state in {known.state}"),
+        label(0, 12, f"Arrival of {known.inputs} chunks, state in {known.state}"),
         label(0, 60, "score"),
         label(0, 84, "value"),
         label(0, 126, f"exp(score \N{MINUS SIGN} max), sum {num(known.after.sum)}"),
         f'<path d="M46 {FLOOR}H328" stroke="currentColor"/>',
     ]
-    parts += [_block(known, turn, rank) for turn, rank in enumerate(known.order)]
+    parts += [_chunk(known, turn, rank) for turn, rank in enumerate(known.order)]
     seen = ", ".join(map(str, known.arrived)) or "none yet"
-    alt = f"Four blocks of two keys. Arrived, by rank: {seen}. Bars: each key's part of the sum."
+    alt = f"Four chunks of two keys. Arrived, by rank: {seen}. Bars: each key's part of the sum."
     return svg(FLOOR + 6, alt, *parts)
 
 
-def _block(known: Facts, turn: int, rank: int) -> str:
-    """One block of two keys: title, scores, values, and a bar once it has arrived."""
-    x, masked = _key_x(PER_BLOCK * turn), rank in known.hidden
+def _chunk(known: Facts, turn: int, rank: int) -> str:
+    """One chunk of two keys: title, scores, values, and a bar once it has arrived."""
+    x, masked = _key_x(PER_CHUNK * turn), rank in known.hidden
     now = turn == known.step - 1
     ink, shape = "", f'fill="none" stroke="currentColor" {DOTS}'
     if turn < known.step and not masked:
         shape, ink = filled(rank), f' fill="{text_color(rank_color(rank))}"'
     numbers, bars = [], []
-    for i, key in enumerate(range(PER_BLOCK * rank, PER_BLOCK * (rank + 1))):
+    for i, key in enumerate(range(PER_CHUNK * rank, PER_CHUNK * (rank + 1))):
         middle, weight = x + 34 * i + 17, float(known.weights[key])
         if not masked:
             numbers.append(label(middle, 60, num(float(known.scores[key]), 2)))
@@ -81,10 +81,10 @@ def merge_panel(known: Facts) -> str:
     else:
         rank = known.arrived[-1]
         top = merge_picture(
-            ("state so far", known.before, None), (f"rank {rank} alone", known.block, rank),
+            ("state so far", known.before, None), (f"rank {rank} alone", known.chunk, rank),
             known.after, known.factors,
         )  # fmt: skip
-        alt = f"State so far and block of rank {rank}, each rescaled, added to the merged state."
+        alt = f"State so far and chunk of rank {rank}, each rescaled, added to the merged state."
     head = "output \N{DIVISION SIGN} sum" if known.step == LAST else "if divided now"
     total, output = map(num, known.plain)
     plain = f"{output} \N{DIVISION SIGN} {total} = {num(known.plain_answer)}"

@@ -124,8 +124,8 @@ def _node(x: float, y: float, name: str, below: str, known: bool) -> str:
 def _sum(chunks: TwoChunks, step: int) -> str:
     """The worked sum on the same cursor."""
     picture = merge_picture(
-        ("chunk A", chunks.left if step >= 1 else None, 0),
-        ("chunk B", chunks.right if step >= 2 else None, 1),
+        ("chunk a", chunks.left if step >= 1 else None, 0),
+        ("chunk b", chunks.right if step >= 2 else None, 1),
         chunks.merged if step >= 3 else None,
         chunks.factors if step >= 3 else None,
     )
@@ -139,8 +139,8 @@ def _sum(chunks: TwoChunks, step: int) -> str:
     alt = f"Two summaries merged, {step} of {LAST} steps shown. {end}."
     inputs = []
     for x, name, scores, values in (
-        (1, "A", "0, ln 2", VALUES[0]),
-        (180, "B", "ln 4, 0", VALUES[1]),
+        (1, "chunk a", "0, ln 2", VALUES[0]),
+        (180, "chunk b", "ln 4, 0", VALUES[1]),
     ):
         inputs.append(label(x, 12, f"{name}: scores {scores}"))
         inputs.append(label(x, 30, "values " + ", ".join(map(num, values))))
@@ -159,8 +159,8 @@ def _table(graph: Scalar, chunks: TwoChunks, guess: str, step: int) -> str:
     ]
     rows.append(["prediction", RANGES[guess][0]])
     sides = (
-        ("chunk A", chunks.left, 1, num(chunks.factors[0])),
-        ("chunk B", chunks.right, 2, num(chunks.factors[1])),
+        ("chunk a", chunks.left, 1, num(chunks.factors[0])),
+        ("chunk b", chunks.right, 2, num(chunks.factors[1])),
         ("merged", chunks.merged, 3, ""),
     )
     sums = [
@@ -171,7 +171,7 @@ def _table(graph: Scalar, chunks: TwoChunks, guess: str, step: int) -> str:
     ]
     inputs = [
         [f"chunk {name}", ", ".join(map(num, s)), ", ".join(map(num, v))]
-        for name, s, v in zip("AB", SCORES, VALUES, strict=True)
+        for name, s, v in zip("ab", SCORES, VALUES, strict=True)
     ]
     results = (num(chunks.result), num(chunks.dense)) if step == LAST else ("?", "?")
     return details(

@@ -63,12 +63,12 @@ class Facts:
 
     @property
     def seeing(self) -> NDArray[np.bool_]:
-        """True for the ranks that see at least one key: the B blocks of the mean."""
+        """True for the ranks that see at least one key: the n chunks of the mean."""
         return self.shares > 0
 
     @property
     def say(self) -> Array:
-        """What the mean gives each rank: 1/B to those that see a key."""
+        """What the mean gives each rank: 1/n to those that see a key."""
         return np.where(self.seeing, 1 / self.seeing.sum(), 0.0)
 
     @property
@@ -78,7 +78,7 @@ class Facts:
 
     @property
     def formula(self) -> float:
-        """The same error from shares alone: the sum over b of (1/B - Z_b/Z) O_b."""
+        """The same error from shares alone: the sum over b of (1/n - Z_b/Z) O_b."""
         return float(((self.say - self.shares) * self.outputs).sum())
 
     @property

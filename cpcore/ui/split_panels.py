@@ -61,7 +61,7 @@ def _bars(known: Facts, heights: Array, weights: Array, base: float) -> str:
     return (
         group('stroke="currentColor" stroke-width=".8"', *bars)
         + f'<path d="M42 {base}H330" stroke="currentColor"/>'
-        + group('text-anchor="middle" font-size="12"', *tops)
+        + group('text-anchor="middle"', *tops)
     )
 
 

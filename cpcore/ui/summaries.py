@@ -57,7 +57,7 @@ def cells(x: float, y: float, title: str, summary: Summary | None, rank: int | N
         (
             label(x, y + 12, title),
             group(
-                'text-anchor="middle" font-size="12"',
+                'text-anchor="middle"',
                 *(label(m, y + 30, head) for m, head in zip(middle, HEADS, strict=True)),
             ),
             boxes(places, outline),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +108,74 @@ def test_callouts_anchors_and_descriptions(book: Path) -> None:
     description = "This plain paragraph describes the page"
     assert f'<meta name="description" content="{description}' in page
     assert f'<meta property="og:description" content="{description}' in page
+
+
+def test_wide_formulas_code_and_tables_are_reached_by_the_keyboard(book: Path) -> None:
+    (book / "book/index.md").write_text(
+        "# Title\n\n$$x = 1$$\n\n```python\nx = 1\n```\n\n| a |\n|---|\n| b |\n"
+    )
+    page = built(book)
+    for box in (
+        '<span class="katex-display"',
+        "<pre",
+        '<div class="pst-scrollable-table-container"',
+    ):
+        assert f'{box} tabindex="0">' in page
+        assert f"{box}>" not in page
+
+
+def test_the_page_of_the_books_name_says_it_once_in_its_title(book: Path) -> None:
+    (book / "book/index.md").write_text("# One Softmax, Many Devices\n\nText.\n")
+    assert "<title>One Softmax, Many Devices</title>" in built(book)
+
+
+@pytest.fixture
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """`make html` on an empty source, where a build only writes two pages; the builds done."""
+    done: list[Path] = []
+
+    def write(source: Path, out: Path) -> None:
+        done.append(out)
+        out.mkdir(parents=True, exist_ok=True)
+        for name in ("index.html", "page.html"):
+            (out / name).write_text(name)
+
+    for name, value in {"SITE": "_build/html", "STAMP": "_build/built-from"}.items():
+        monkeypatch.setattr(build, name, tmp_path / value)
+    monkeypatch.setattr(build, "build", write)
+    monkeypatch.setattr(build.assets, "ensure", lambda name: None)
+    source, out = str(tmp_path / "source"), str(build.SITE)
+    monkeypatch.setattr(sys, "argv", ["build", "--source", source, "--out", out])
+    return done
+
+
+def test_what_is_up_to_date_is_not_built_again(
+    quick: list[Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    build.main()
+    capsys.readouterr()
+    build.main()
+    assert len(quick) == 1
+    assert capsys.readouterr().out == "Nothing changed: _build/html is up to date.\n"
+
+
+@pytest.mark.parametrize("damage", ["delete", "cut", "add"])
+def test_a_damaged_site_is_built_again(quick: list[Path], damage: str) -> None:
+    build.main()
+    page = build.SITE / "page.html"
+    if damage == "delete":
+        page.unlink()
+    else:
+        (page if damage == "cut" else build.SITE / "stray.html").write_text("")
+    build.main()
+    assert len(quick) == 2
+
+
+def test_the_files_that_the_package_promises_exist() -> None:
+    project = tomllib.loads((build.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    for package, patterns in project["tool"]["setuptools"]["package-data"].items():
+        for pattern in patterns:
+            assert list((build.ROOT / package).glob(pattern)), (package, pattern)
 
 
 def test_the_same_sources_have_the_same_fingerprint_and_a_change_another(book: Path) -> None:

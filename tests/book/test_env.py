@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -37,6 +38,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def count_installs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     done: list[str] = []
     monkeypatch.setattr(env, "make_venv", lambda: env.VENV.mkdir(exist_ok=True))
+    monkeypatch.setattr(env, "usable", lambda: env.VENV.is_dir())
     monkeypatch.setattr(env, "install", done.append)
     return done
 
@@ -96,29 +98,153 @@ def test_a_python_without_ensurepip_names_the_package(
 def test_an_environment_of_another_python_is_made_anew(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[object] = []
-    answer = SimpleNamespace(returncode=0, stdout="")
-    monkeypatch.setattr(env.subprocess, "run", lambda *args, **kwargs: made.append(args) or answer)
+    lay_out_environment()
+    (env.VENV / "made").touch()
+    ran = fake_commands(monkeypatch)
+    env.make_venv()
+    assert not ran
+    (env.VENV / "pyvenv.cfg").write_text("version = 3.9.1\n")
+    env.make_venv()
+    assert ran == ["venv"]
+
+
+def lay_out_environment() -> None:
+    """The files by which a finished environment and a half-made one look alike."""
     env.PYTHON.parent.mkdir(parents=True)
     env.PYTHON.touch()
     (env.VENV / "pyvenv.cfg").write_text("version = {}.{}.0\n".format(*sys.version_info[:2]))
-    env.make_venv()
-    assert not made
-    (env.VENV / "pyvenv.cfg").write_text("version = 3.9.1\n")
-    env.make_venv()
-    assert len(made) == 1
 
 
-def test_no_network_is_one_line(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", env.VENV], check=True)
-    fake = env.VENV / "fake"
-    (fake / "pip").mkdir(parents=True)
-    says = "WARNING: Retrying: NewConnectionError\\nERROR: No matching distribution found for x"
-    (fake / "pip/__main__.py").write_text(f"import sys\nprint('{says}')\nsys.exit(1)\n")
-    monkeypatch.setenv("PYTHONPATH", str(fake))
+def fake_commands(monkeypatch: pytest.MonkeyPatch, pip_answers: int = 0) -> list[str]:
+    """Names of the modules that were run from now on; `venv` lays its files out again."""
+    ran: list[str] = []
+
+    def run(command: list[str]) -> SimpleNamespace:
+        ran.append(command[2])
+        if command[2] == "venv":
+            assert not env.VENV.exists()
+            lay_out_environment()
+        return SimpleNamespace(returncode=pip_answers if command[2] == "pip" else 0, stdout="")
+
+    monkeypatch.setattr(env, "run", run)
+    return ran
+
+
+def test_an_environment_whose_making_was_interrupted_is_made_anew(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out_environment()
+    ran = fake_commands(monkeypatch, pip_answers=1)
+    env.make_venv()
+    assert ran == ["pip", "venv"]
+    env.make_venv()
+    assert ran == ["pip", "venv"]  # now it is known to be finished
+
+
+def test_a_good_environment_without_the_stamp_is_adopted_once(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out_environment()
+    ran = fake_commands(monkeypatch)
+    env.make_venv()
+    env.make_venv()
+    assert ran == ["pip"]
+
+
+def test_a_python_that_does_not_run_is_no_environment(project: Path) -> None:
+    lay_out_environment()  # its Python is an empty file without the right to run
+    assert not env.usable()
+
+
+@pytest.mark.parametrize("gone", ["pyvenv.cfg", "bin/python"])
+def test_a_damaged_environment_is_made_and_filled_anew_whatever_its_stamps_say(
+    project: Path, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    ran = fake_commands(monkeypatch)
+    installed: list[str] = []
+    monkeypatch.setattr(env, "install", installed.append)
+    env.ensure("all")
+    env.ensure("all")
+    assert (ran, installed) == (["venv"], ["all"])
+    (env.VENV / gone).unlink()
+    env.ensure("all")
+    assert (ran, installed) == (["venv"] * 2, ["all"] * 2)
+
+
+def test_an_interrupted_making_leaves_nothing(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(command: list[str]) -> None:
+        lay_out_environment()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(env, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        env.make_venv()
+    assert not env.VENV.exists()
+
+
+@pytest.fixture(scope="module")
+def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment without pip, for a pip of ours."""
+    folder = tmp_path_factory.mktemp("bare")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    return folder / "bin/python"
+
+
+@pytest.fixture
+def pip_says(
+    project: Path, bare_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., None]:
+    """Replaces pip by one that says this and fails; asked for all details, it says `more`."""
+
+    def replace(text: str, more: str = "") -> None:
+        fake = project / "fake"
+        (fake / "pip").mkdir(parents=True)
+        (fake / "pip/__main__.py").write_text(
+            f"import sys\nprint({more!r} if '-vv' in sys.argv else {text!r})\n"
+            f"sys.exit('-vv' not in sys.argv or {bool(more)})\n"
+        )
+        monkeypatch.setattr(env, "PYTHON", bare_python)
+        monkeypatch.setenv("PYTHONPATH", str(fake))
+
+    return replace
+
+
+NOTHING = "ERROR: No matching distribution found for x"
+NO_NETWORK = [
+    "NewConnectionError: failed to establish a new connection",
+    "Could not fetch URL: SSLError(SSLCertVerificationError(1))",
+    "HTTPSConnectionPool(host='x', port=443): Max retries exceeded with url: /simple",
+    "Retrying (Retry(total=4)) after connection broken by 'ProtocolError'",
+    "[Errno 101] Network is unreachable",
+    "[Errno -3] Temporary failure in name resolution",
+    "ReadTimeoutError: Read timed out.",
+    "ProxyError('Cannot connect to proxy.')",
+]
+
+
+@pytest.mark.parametrize("line", NO_NETWORK)
+def test_no_network_is_one_line(pip_says: Callable[..., None], line: str) -> None:
+    pip_says(f"WARNING: {line}\n{NOTHING}")
     with pytest.raises(env.SetupError, match=r"^No network: pip reached no package index") as error:
         env.install("book")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", [NOTHING, "ERROR: Cannot install a and b: conflict"])
+def test_no_network_is_noticed_when_pip_keeps_quiet_about_it(
+    pip_says: Callable[..., None], text: str
+) -> None:
+    pip_says(text, more="Could not fetch URL: Max retries exceeded")
+    with pytest.raises(env.SetupError, match=r"^No network: pip reached no package index"):
+        env.install("book")
+
+
+def test_a_missing_package_of_a_reachable_index_is_named(pip_says: Callable[..., None]) -> None:
+    pip_says(NOTHING)
+    with pytest.raises(env.SetupError, match=r"No matching distribution found for x$"):
+        env.install("book")
 
 
 def test_a_missing_python_is_one_line() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -10,7 +11,8 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,23 +22,27 @@ from scripts import serve
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The program as `make serve` starts it, and its address."""
+@contextmanager
+def serving(
+    tmp_path: Path, before: Callable[[], object] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The program as `make serve` starts it, and its address; `before` runs in the new process."""
     for name in ("index.html", "404.html", "a.js", "a.svg", "a.woff2", "a.css"):
         (tmp_path / name).write_text(name)
     (tmp_path / "folder").mkdir()
     command = [sys.executable, "-m", "scripts.serve", "--site", str(tmp_path)]
     environment = dict(os.environ, OPEN="0")
     with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True
+        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, preexec_fn=before
     ) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        match = re.fullmatch(r"Serving (http://localhost:\d+)\n", line)
-        assert match, line
-        yield process, match[1].replace("localhost", "127.0.0.1")
-        process.kill()
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            match = re.fullmatch(r"Serving (http://localhost:\d+)\n", line)
+            assert match, line
+            yield process, match[1].replace("localhost", "127.0.0.1")
+        finally:
+            process.kill()
 
 
 def fetch(url: str) -> tuple[int, str, str]:
@@ -49,10 +55,12 @@ def fetch(url: str) -> tuple[int, str, str]:
             return error.code, error.headers["Content-Type"], error.read().decode()
 
 
-def test_files_types_missing_pages_and_the_end(
-    served: tuple[subprocess.Popen[str], str],
-) -> None:
-    process, address = served
+def test_files_types_and_missing_pages(tmp_path: Path) -> None:
+    with serving(tmp_path) as (_, address):
+        check_answers(address)
+
+
+def check_answers(address: str) -> None:
     types = {name: fetch(f"{address}/{name}")[1] for name in ("a.js", "a.css", "a.svg", "a.woff2")}
     assert types == {
         "a.js": "text/javascript; charset=utf-8",
@@ -63,10 +71,24 @@ def test_files_types_missing_pages_and_the_end(
     assert fetch(f"{address}/")[::2] == (200, "index.html")
     for missing in ("no/such/page.html", "folder/"):
         assert fetch(f"{address}/{missing}")[::2] == (404, "404.html")
-    process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=10)
-    assert process.returncode == 0
-    assert rest.strip() == "Stopped."
+
+
+def ignore_signals() -> None:
+    """What a shell without job control does to a program that it starts with `&`, and more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM], ids=lambda sent: sent.name)
+@pytest.mark.parametrize("before", [None, ignore_signals], ids=["terminal", "background"])
+def test_a_signal_ends_it_cleanly_wherever_it_was_started(
+    tmp_path: Path, before: Callable[[], object] | None, sent: signal.Signals
+) -> None:
+    with serving(tmp_path, before) as (process, _):
+        process.send_signal(sent)
+        rest, _ = process.communicate(timeout=10)
+        assert process.returncode == 0
+        assert rest.strip() == "Stopped."
 
 
 def test_a_port_in_use_is_passed_over(tmp_path: Path) -> None:
@@ -77,6 +99,26 @@ def test_a_port_in_use_is_passed_over(tmp_path: Path) -> None:
         server = serve.open_server(tmp_path, range(port, port + 50))
         with server:
             assert port < server.server_address[1] < port + 50
+
+
+def test_a_port_in_use_on_ipv6_is_passed_over(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_INET6) as taken:
+        try:
+            taken.bind(("::1", 0))
+        except OSError:
+            pytest.skip("this machine has no IPv6")
+        taken.listen()
+        port = taken.getsockname()[1]
+        with serve.open_server(tmp_path, range(port, port + 50)) as server:
+            assert port < server.server_address[1] < port + 50
+
+
+def test_a_machine_without_ipv6_has_no_port_taken_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent(*args: object) -> None:
+        raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+
+    monkeypatch.setattr(serve.socket, "socket", absent)
+    assert not serve.taken_on_ipv6(8000)
 
 
 def test_only_this_machine_is_served(tmp_path: Path) -> None:

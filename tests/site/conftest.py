@@ -32,15 +32,24 @@ def address(site: Path) -> Iterator[str]:
         yield home
 
 
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """Chromium; without one the tests skip, on CI they fail."""
-    path = support.chromium()
-    if path is None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Without Chromium, skip the browser tests before anything is built, on CI fail.
+
+    Not in the fixture: from here pytest counts all of them in one line.
+    """
+    needed = "browser" in getattr(item, "fixturenames", ())
+    if needed and support.chromium() is None:
         message = "no Chromium for the browser tests: `apt-get install chromium`, or any on PATH"
         if os.environ.get("CI"):
-            pytest.fail(message)
+            pytest.fail(message, pytrace=False)
         pytest.skip(message)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium."""
+    path = support.chromium()
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=support.FLAGS)
         yield chromium

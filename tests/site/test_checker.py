@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +54,31 @@ def test_a_fault_is_noticed(
 def test_a_clean_page_has_no_findings(browser: Browser, tmp_path: Path, axe: str) -> None:
     found = faults(browser, tmp_path, "<h1>Title</h1><p>Text.</p>", axe)
     assert not any(found.values()), found
+
+
+def browser_tests(path: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """A run of some tests of this folder with this folder of programs only."""
+    files = ["tests/site/test_checker.py", "tests/site/test_opening_state.py"]
+    environment = {k: v for k, v in os.environ.items() if k not in ("CI", "PYTEST_ADDOPTS")}
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "notice or index", *files],
+        cwd=Path(__file__).resolve().parents[2],
+        env={**environment, "PATH": str(path), **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_machine_without_chromium_gets_one_line_that_says_how_to_get_it(tmp_path: Path) -> None:
+    done = browser_tests(tmp_path)
+    said = [line for line in done.stdout.split("\n") if "no Chromium" in line]
+    assert done.returncode == 0, done.stdout
+    assert len(said) == 1
+    assert re.match(r"SKIPPED \[8\] .*: `apt-get install chromium`, or any on PATH$", said[0])
+
+
+def test_the_hosted_checks_fail_without_chromium(tmp_path: Path) -> None:
+    done = browser_tests(tmp_path, CI="true")
+    assert done.returncode == 1
+    assert "8 errors" in done.stdout

@@ -104,6 +104,31 @@ def test_pages_open_from_disk_without_complaint(site: Path, browser: Browser) ->
     assert not found, "\n".join(found)
 
 
+BOXES = [".katex-display", ".pst-scrollable-table-container", ".highlight pre"]
+
+
+@pytest.mark.parametrize("box", BOXES)
+def test_what_is_wider_than_the_screen_scrolls_by_keyboard_and_shows_it(
+    site: Path, address: str, browser: Browser, box: str
+) -> None:
+    wide = "all => all.findIndex(e => e.offsetParent && e.scrollWidth > e.clientWidth + 5)"
+    style = "e => [getComputedStyle(e).outlineStyle, getComputedStyle(e).backgroundAttachment]"
+    scrolled = 0
+    with visiting(browser, address, viewport={"width": 240, "height": 844}) as (page, _):
+        for name in [name for name in pages(site) if name.startswith("book/")]:
+            page.goto(address + name, wait_until="load")
+            index = page.eval_on_selector_all(box, wide)
+            if index < 0:
+                continue
+            scroller = page.locator(box).nth(index)
+            scroller.focus()
+            page.keyboard.press("ArrowRight")
+            page.wait_for_function("e => e.scrollLeft > 0", arg=scroller.element_handle())
+            assert scroller.evaluate(style) == ["solid", "local, local, scroll, scroll"]
+            scrolled += 1
+    assert scrolled
+
+
 @pytest.mark.parametrize("name", ["02_naive_softmax", "03_rescale_and_merge"])
 def test_without_scripts_first_frame_and_table_are_there(
     site: Path, address: str, browser: Browser, name: str

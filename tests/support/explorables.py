@@ -107,7 +107,7 @@ def check_split(state: dict[str, Any], caption: str, fragment: str) -> None:
 
 
 def check_merge(state: dict[str, Any], caption: str, fragment: str) -> None:
-    """Merge stepper: states before and after, the block, both factors, and every answer."""
+    """Merge stepper: states before and after, the chunk, both factors, and every answer."""
     per_key, summary, answers = tables(fragment)
     preset = merge_facts.PRESETS[state["preset"]]
     half = state["precision"] == "float16"
@@ -117,8 +117,8 @@ def check_merge(state: dict[str, Any], caption: str, fragment: str) -> None:
     step = min(state["step"], 4)
     keys = {r: [] if r in preset.hidden else [2 * r, 2 * r + 1] for r in order}
     before = [i for r in order[: max(step - 1, 0)] for i in keys[r]]
-    block = keys[order[step - 1]] if step else []
-    after = before + block
+    chunk = keys[order[step - 1]] if step else []
+    after = before + chunk
     room = {"relative": 2e-5}  # float32 states beside float64 references
 
     def state_of(members: list[int]) -> tuple[float, float, float]:
@@ -139,7 +139,7 @@ def check_merge(state: dict[str, Any], caption: str, fragment: str) -> None:
     assert merged["factor"] == ""
     _assert_summary(merged, state_of(after))
     if 1 <= state["step"] <= 4:
-        for members, name in ((before, "state so far"), (block, f"rank {order[step - 1]}")):
+        for members, name in ((before, "state so far"), (chunk, f"rank {order[step - 1]}")):
             row = summary.pop(name)
             assert_shown(row["factor"], factor(members))
             _assert_summary(row, state_of(members))
@@ -200,14 +200,14 @@ def check_network(state: dict[str, Any], caption: str, fragment: str) -> None:
         assert ("right" in caption) == (low <= out < low + 0.2 or (low == 0.8 and out >= 0.8))
         assert ("wrong" in caption) != ("right" in caption)
 
-    logs = {"chunk A": ([1, 2], [6, 0]), "chunk B": ([4, 1], [2, 6])}
+    logs = {"chunk a": ([1, 2], [6, 0]), "chunk b": ([4, 1], [2, 6])}
     for name, (masses, values) in logs.items():
         assert [number(t) for t in keys[name]["values"].split(", ")] == values
         for text, mass in zip(keys[name]["scores"].split(", "), masses, strict=True):
             assert_shown(text, math.log(mass))
     rows = {
-        "chunk A": ([math.log(2), 1.5, 3], 0.5, 1),
-        "chunk B": ([math.log(4), 1.25, 3.5], 1, 2),
+        "chunk a": ([math.log(2), 1.5, 3], 0.5, 1),
+        "chunk b": ([math.log(4), 1.25, 3.5], 1, 2),
         "merged": ([math.log(4), 2, 5], None, 3),
     }
     for name, (numbers, factor, when) in rows.items():

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from cpcore.ui import merge_stepper, network_lab, split_explorer
+from cpcore.ui import merge_facts, merge_stepper, network_lab, split_explorer
 from cpcore.ui.svg import RANK_COLORS
 from tests.support.explorables import number, tables
 
@@ -100,19 +100,61 @@ def test_merge_bars_are_the_keys_parts_of_the_sum_in_order_of_arrival(preset, or
         assert fill == RANK_COLORS[key // 2]
 
 
+def chunk_titles(panel: ElementTree.Element) -> list[tuple[str, bool]]:
+    """Titles of the chunks, left to right, and whether each is bold."""
+    found = [
+        (float(t.get("x", "nan")), t.text or "", t.get("font-weight") == "bold")
+        for t in panel.iter("text")
+        if re.fullmatch(r"rank \d", t.text or "")
+    ]
+    return [(name, bold) for _, name, bold in sorted(found)]
+
+
+@pytest.mark.parametrize("step", range(6))
+@pytest.mark.parametrize("order", ["given", "reversed"])
+@pytest.mark.parametrize("preset", merge_stepper.controls[0].values)
+def test_a_chunk_is_filled_once_it_has_arrived_unless_it_is_masked(preset, order, step):
+    arrivals, _ = panels(merge_stepper.lines(preset=preset, order=order, step=step))
+    hidden = merge_facts.PRESETS[preset].hidden
+    turns = [0, 1, 2, 3] if order == "given" else [3, 2, 1, 0]
+    frames = sorted((float(r.get("x")), r.get("fill"), r) for r in arrivals.iter("rect"))
+    assert len(frames) == 4
+    for turn, (_, fill, frame) in enumerate(frames):
+        shown = turn < step and turns[turn] not in hidden
+        assert fill == (RANK_COLORS[turns[turn]] if shown else "none")
+        assert (frame.get("stroke-dasharray") is None) == shown
+
+
+@pytest.mark.parametrize("step", range(6))
+@pytest.mark.parametrize("order", ["given", "reversed"])
+def test_the_bold_title_and_the_arrow_mark_the_chunk_that_arrives_now(order, step):
+    arrivals, _ = panels(merge_stepper.lines(order=order, step=step))
+    turns = [0, 1, 2, 3] if order == "given" else [3, 2, 1, 0]
+    now = step - 1 if 1 <= step <= 4 else None
+    expected = [(f"rank {rank}", turn == now) for turn, rank in enumerate(turns)]
+    assert chunk_titles(arrivals) == expected
+    middles = sorted(float(r.get("x")) + float(r.get("width")) / 2 for r in arrivals.iter("rect"))
+    arrows = [
+        float(match[1])
+        for path in arrivals.iter("path")
+        if (match := re.match(r"M([\d.]+) 110L", path.get("d", "")))
+    ]
+    assert arrows == pytest.approx([] if now is None else [middles[now]])
+
+
 @pytest.mark.parametrize("step", range(1, 5))
 @pytest.mark.parametrize("preset", merge_stepper.controls[0].values)
 def test_merge_cells_and_factors_are_those_of_the_table(preset, step):
     lines = merge_stepper.lines(preset=preset, step=step)
     shown = texts(panels(lines)[1])
     summary = tables("".join(lines[1:]))[1]
-    before, block, after = summary.values()
+    before, chunk, after = summary.values()
     numbers = [t for t in shown if t.removeprefix("\N{MINUS SIGN}")[0].isdigit() or "inf" in t]
     cells_shown = [t for t in numbers if " " not in t]
-    expected = [row[head] for row in (before, block, after) for head in ("max", "sum", "output")]
+    expected = [row[head] for row in (before, chunk, after) for head in ("max", "sum", "output")]
     assert cells_shown == expected
     factors = [t.split()[1] for t in shown if t.startswith("\N{MULTIPLICATION SIGN}")]
-    assert factors == [before["factor"], block["factor"]]
+    assert factors == [before["factor"], chunk["factor"]]
 
 
 @pytest.mark.parametrize("step", range(5))

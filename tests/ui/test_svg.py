@@ -79,13 +79,14 @@ def test_a_tie_is_printed_alike_on_machines_that_round_differently():
 
 
 def test_coordinates_have_one_decimal_and_no_negative_zero():
-    assert [svg.at(x) for x in (0, 3, 3.04, 3.06, -0.04, -2.5)] == [
+    assert [svg.at(x) for x in (0, 3, 3.04, 3.06, -0.04, -2.5, -0.4)] == [
         "0",
         "3",
         "3",
         "3.1",
         "0",
         "-2.5",
+        "-0.4",
     ]
 
 
