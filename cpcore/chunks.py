@@ -1,6 +1,6 @@
 """Softmax attention over one chunk of keys, and the rule that merges two chunks.
 
-Owns: the running state (max, sum, un-normalised output), its neutral element, the merge and the
+Owns: the running state (max, sum, un-normalized output), its neutral element, the merge and the
 one division at the end. Leaves out: who may see whom (`masks`) and in which order chunks arrive
 (`ring`). A summary is enough to merge; it is not the specification of a fused kernel, which also
 decides about tiles, dropout and what is saved for the backward pass.
@@ -46,7 +46,7 @@ def attention_chunk_stats(
     scale: float | None = None,
     keep: ArrayLike | None = None,
 ) -> ChunkStats:
-    """Summarise one chunk of keys as if it were the only one, without dividing.
+    """Summarize one chunk of keys as if it were the only one, without dividing.
 
     Scores are shifted by the row's largest visible score, so no exponential exceeds one. The shift
     is kept in `max`: a later merge can undo it. Hidden scores become -inf, weight exactly 0.
@@ -57,7 +57,7 @@ def attention_chunk_stats(
         when present: query head h reads key head h // group.
     Raises: ValueError for wrong shapes or dtypes, for NaN or infinity in a slot that is seen, and
         for a visible score that overflows the accumulate dtype.
-    Source: the running maximum and normaliser of Milakov & Gimelshein 2018 (arXiv:1805.02867).
+    Source: the running maximum and normalizer of Milakov & Gimelshein 2018 (arXiv:1805.02867).
     """
     names = ("query", "key_chunk", "value_chunk")
     q, k, v = attention_arrays(names, query, key_chunk, value_chunk)

@@ -20,6 +20,8 @@ MAX_PAGE_GZIP_BYTES = 350_000
 FONTS = {".woff", ".woff2", ".ttf"}
 FORBIDDEN = {"thebe": "sphinx-thebe", "require.js": "require.js", "mathjax": "MathJax"}
 FORBIDDEN |= {"html-manager": "the widget manager", "fontawesome.js": "the icon script"}
+
+
 def is_outside(url: str) -> bool:
     """True for an address on another host."""
     parts = urlsplit(url.strip())

@@ -68,11 +68,12 @@ def execute(notebook: Any, folder: Path) -> None:
         kernel_name="python3",
         resources={"metadata": {"path": str(folder)}},
         record_timing=False,
+        extra_arguments=["--log-level=40"],  # no word on the transport of a local kernel
         store_widget_state=False,
     ).execute()
 
 
-def normalise(notebook: Any) -> None:
+def normalize(notebook: Any) -> None:
     """Bring a notebook into the normal form, in place."""
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
@@ -138,7 +139,7 @@ def problems(path: Path) -> list[str]:
     counts = [cell.execution_count for cell in notebook.cells if cell.cell_type == "code"]
     if counts != list(range(1, len(counts) + 1)):
         found.append(f"{path.name}: not executed top to bottom in a fresh kernel")
-    normalise(notebook)
+    normalize(notebook)
     if stored(notebook) != text:
         found.append(f"{path.name}: not in normal form, run `make notebooks`")
     return found
@@ -148,12 +149,12 @@ def refresh(path: Path) -> bool:
     """Execute and store one notebook; True if the file changed."""
     before = path.read_text(encoding="utf-8")
     notebook = nbformat.reads(before, as_version=4)
-    normalise(notebook)  # the first cell must be right before it runs
+    normalize(notebook)  # the first cell must be right before it runs
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     execute(notebook, path.parent)
-    normalise(notebook)
+    normalize(notebook)
     after = stored(notebook)
     path.write_text(after, encoding="utf-8")
     return after != before

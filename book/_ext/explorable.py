@@ -54,7 +54,7 @@ def legend() -> str:
     from cpcore.ui import svg
     from cpcore.ui.summaries import Summary, cells
 
-    ranks = [svg.disc(14 + 40 * rank, 34, rank) for rank in range(len(svg.RANK_COLOURS))]
+    ranks = [svg.disc(14 + 40 * rank, 34, rank) for rank in range(len(svg.RANK_COLORS))]
     tiles = []
     for i, (kind, meaning) in enumerate(TILES):
         y = 84 + 34 * i

@@ -1,7 +1,7 @@
 """Two still charts: lines with points on log axes, and horizontal bars from zero.
 
 Owns axes, marks, the legend and the table of the same numbers. Leaves out where numbers come from.
-Series differ by mark and by name, never by colour: colour is kept for ranks.
+Series differ by mark and by name, never by color: color is kept for ranks.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar; with a rank it has that rank's colour.
+    """One bar; with a rank it has that rank's color.
 
     Raises: ValueError for a length that is negative or not finite.
     """

@@ -19,10 +19,10 @@ from cpcore.ui.svg import (
     group,
     label,
     num,
-    rank_colour,
+    rank_color,
     svg,
     table,
-    text_colour,
+    text_color,
     tile,
     verdict,
 )
@@ -62,7 +62,7 @@ def _place(kind: str, home: bool) -> str:
 
 
 def _blocks(title: str, kinds: Sequence[Sequence[str]]) -> str:
-    """One grid: queries down, keys right, each block in its key owner's colour."""
+    """One grid: queries down, keys right, each block in its key owner's color."""
     left, top = 66, 58
     parts = [label(0, 14, title), label(left, 32, "keys of rank"), label(0, top + 14, "queries")]
     parts.append(label(0, top + 30, "of rank"))
@@ -84,7 +84,7 @@ def _blocks(title: str, kinds: Sequence[Sequence[str]]) -> str:
 
 def _word(x: float, y: float, rank: int, kind: str, home: bool) -> str:
     """Own or remote, written where the block is filled."""
-    ink = f'fill="{text_colour(rank_colour(rank))}" font-size="12"'
+    ink = f'fill="{text_color(rank_color(rank))}" font-size="12"'
     across, down = (16, 40) if kind == "partial" else (22, 27)
     return label(x + across, y + down, _place(kind, home), anchor="middle", more=ink)
 
@@ -106,7 +106,7 @@ def mass_bars(panels: Mapping[str, Sequence[float]], *, alt: str, even: bool = T
 
 
 def _bars(name: str, shares: Sequence[float], largest: float, alt: str, even: bool) -> str:
-    """Bars in rank colours on one floor; below it each rank and its number."""
+    """Bars in rank colors on one floor; below it each rank and its number."""
     unit = BAR / (largest or 1)
     floor, pitch = 28 + BAR, min(44, 296 / len(shares))
     end = pitch * len(shares)

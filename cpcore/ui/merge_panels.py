@@ -13,9 +13,9 @@ from cpcore.ui.svg import (
     group,
     label,
     num,
-    rank_colour,
+    rank_color,
     svg,
-    text_colour,
+    text_color,
     verdict,
 )
 
@@ -48,7 +48,7 @@ def _block(known: Facts, turn: int, rank: int) -> str:
     now = turn == known.step - 1
     ink, shape = "", f'fill="none" stroke="currentColor" {DOTS}'
     if turn < known.step and not masked:
-        shape, ink = filled(rank), f' fill="{text_colour(rank_colour(rank))}"'
+        shape, ink = filled(rank), f' fill="{text_color(rank_color(rank))}"'
     numbers, bars = [], []
     for i, key in enumerate(range(PER_BLOCK * rank, PER_BLOCK * (rank + 1))):
         middle, weight = x + 34 * i + 17, float(known.weights[key])

@@ -63,8 +63,8 @@ def _caption(graph: Scalar, guess: str, step: int) -> str:
     )[step]
     right = (
         "",
-        " Chunk A is summarised, relative to its own maximum.",
-        " Chunk B is summarised, relative to another maximum.",
+        " Chunk A is summarized, relative to its own maximum.",
+        " Chunk B is summarized, relative to another maximum.",
         " Both summaries are brought to one maximum and added.",
         " The merged output is divided once: the softmax over all four keys.",
     )[step]

@@ -115,7 +115,7 @@ split_explorer = Explorable(
     title="Split explorer",
     summary=(
         "Eight keys, one query. Cut the keys, let each rank finish its own softmax, and compare "
-        "the mean of the answers with the exact one. A colour and a number are a rank."
+        "the mean of the answers with the exact one. A color and a number are a rank."
     ),
     controls=CONTROLS,
     drawing=draw,

@@ -11,9 +11,9 @@ from cpcore.ui.svg import (
     group,
     label,
     num,
-    rank_colour,
+    rank_color,
     svg,
-    text_colour,
+    text_color,
     verdict,
 )
 
@@ -40,17 +40,17 @@ def weights_panel(known: Facts) -> str:
 
 
 def _key_x(index: int) -> float:
-    """Centre of a key's column."""
+    """Center of a key's column."""
     return 60 + 36 * index
 
 
 def _bars(known: Facts, heights: Array, weights: Array, base: float) -> str:
-    """One bar per key in its owner's colour, standing on a line, with its weight above."""
+    """One bar per key in its owner's color, standing on a line, with its weight above."""
     keys = list(zip(known.owners, heights, strict=True))
     bars = [
         boxes(
             [(_key_x(i) - 12, base - h, 24, h) for i, (owner, h) in enumerate(keys) if owner == r],
-            f'fill="{rank_colour(r)}"',
+            f'fill="{rank_color(r)}"',
         )
         for r in range(len(known.sizes))
     ]
@@ -116,12 +116,12 @@ def _shares(parts_of_one: Array, y: float) -> str:
     """One bar of length one, cut at the ranks' parts; wide enough parts carry their rank."""
     bars, texts, x = [], [], 1.0
     for rank, part in enumerate(parts_of_one):
-        width, colour = 328 * float(part), rank_colour(rank)
-        bars.append(boxes([(x, y, width, 20)], f'fill="{colour}"'))
+        width, color = 328 * float(part), rank_color(rank)
+        bars.append(boxes([(x, y, width, 20)], f'fill="{color}"'))
         if width > 14:
             shown = f"{rank}: {num(part, 2)}" if width > 56 else str(rank)
             shown = f"rank {shown}" if width > 90 else shown
-            texts.append(label(x + width / 2, y + 15, shown, more=f'fill="{text_colour(colour)}"'))
+            texts.append(label(x + width / 2, y + 15, shown, more=f'fill="{text_color(color)}"'))
         x += width
     return group('stroke="currentColor" stroke-width=".8"', *bars) + group(
         'text-anchor="middle"', *texts

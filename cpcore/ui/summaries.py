@@ -13,8 +13,8 @@ from cpcore.ui.svg import (
     group,
     label,
     num,
-    rank_colour,
-    text_colour,
+    rank_color,
+    text_color,
 )
 
 CELL = 50
@@ -50,7 +50,7 @@ def cells(x: float, y: float, title: str, summary: Summary | None, rank: int | N
         outline = f"{outline} {DOTS}"
     elif rank is not None:
         outline = filled(rank)
-        ink = f' fill="{text_colour(rank_colour(rank))}"'
+        ink = f' fill="{text_color(rank_color(rank))}"'
     middle = [x + CELL * (i + 0.5) for i in range(3)]
     shown = ("", "", "") if summary is None else tuple(map(num, summary.numbers))
     return "\n".join(

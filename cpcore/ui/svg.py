@@ -1,6 +1,6 @@
 """Small SVG and HTML strings: the visual language of the book, without any drawing library.
 
-Owns colours, cells, arrows, marks and the table under a picture. Leaves out what any picture
+Owns colors, cells, arrows, marks and the table under a picture. Leaves out what any picture
 means. Styling is by presentation attributes, so a stored notebook looks the same where no style
 sheet of ours is loaded; the only ink is ``currentColor``, so it follows light and dark pages.
 Element ids are never needed, so two pictures on one page cannot clash.
@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
-RANK_COLOURS = (
+RANK_COLORS = (
     "#0072B2",
     "#E69F00",
     "#009E73",
@@ -27,14 +27,14 @@ FONT = 13
 DOTS = 'stroke-dasharray="2 3"'
 
 
-def rank_colour(rank: int) -> str:
-    """The colour a rank keeps in the whole book."""
-    return RANK_COLOURS[rank % len(RANK_COLOURS)]
+def rank_color(rank: int) -> str:
+    """The color a rank keeps in the whole book."""
+    return RANK_COLORS[rank % len(RANK_COLORS)]
 
 
-def luminance(colour: str) -> float:
-    """Relative luminance of a ``#rrggbb`` or ``#rgb`` colour (WCAG 2, sRGB)."""
-    digits = colour.lstrip("#")
+def luminance(color: str) -> float:
+    """Relative luminance of a ``#rrggbb`` or ``#rgb`` color (WCAG 2, sRGB)."""
+    digits = color.lstrip("#")
     if len(digits) == 3:
         digits = "".join(2 * d for d in digits)
     channels = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
@@ -43,12 +43,12 @@ def luminance(colour: str) -> float:
 
 
 def contrast(first: str, second: str) -> float:
-    """Contrast ratio of two colours, from 1 to 21."""
+    """Contrast ratio of two colors, from 1 to 21."""
     low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
 
 
-def text_colour(fill: str) -> str:
+def text_color(fill: str) -> str:
     """Whichever of near-black and white reads better on ``fill``."""
     return max(("#111", "#fff"), key=lambda ink: contrast(ink, fill))
 
@@ -119,15 +119,15 @@ def boxes(places: Iterable[tuple[float, float, float, float]], more: str) -> str
 
 
 def filled(rank: int) -> str:
-    """Attributes of an area in a rank's colour; the ink outline keeps pale colours visible."""
-    return f'fill="{rank_colour(rank)}" stroke="currentColor" stroke-width=".8"'
+    """Attributes of an area in a rank's color; the ink outline keeps pale colors visible."""
+    return f'fill="{rank_color(rank)}" stroke="currentColor" stroke-width=".8"'
 
 
 def disc(x: float, y: float, rank: int) -> str:
-    """A numbered marker: the rank by colour and by number."""
-    fill = rank_colour(rank)
+    """A numbered marker: the rank by color and by number."""
+    fill = rank_color(rank)
     return f'<circle cx="{at(x)}" cy="{at(y)}" r="9" {filled(rank)}/>' + label(
-        x, y + 4.5, str(rank), anchor="middle", more=f'fill="{text_colour(fill)}"'
+        x, y + 4.5, str(rank), anchor="middle", more=f'fill="{text_color(fill)}"'
     )
 
 

@@ -126,7 +126,7 @@ def test_timing_and_kernel_noise_is_not_normal_form(tmp_path: Path) -> None:
 def test_normal_form_is_a_fixed_point() -> None:
     notebook = read(PATHS[0])
     before = copy.deepcopy(notebook)
-    notebooks.normalise(notebook)
+    notebooks.normalize(notebook)
     assert notebooks.stored(notebook) == notebooks.stored(before)
 
 

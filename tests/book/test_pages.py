@@ -373,7 +373,7 @@ def test_an_unknown_explorable_fails_with_the_known_names(directives: ModuleType
 
 def test_the_legend_shows_every_rank_and_every_kind_of_block(directives: ModuleType) -> None:
     drawn = directives.legend()
-    assert all(drawn.count(colour) >= 1 for colour in svg.RANK_COLOURS)
+    assert all(drawn.count(color) >= 1 for color in svg.RANK_COLORS)
     for kind, meaning in directives.TILES:
         assert svg.tile(0, 0, 24, kind)  # raises for a kind that does not exist
         assert f"{kind}: {meaning}" in drawn

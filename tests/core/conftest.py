@@ -1,6 +1,6 @@
 """Every core test runs with numpy's division and invalid flags raised and warnings as errors.
 
-Hypothesis is derandomised, so that a test has one outcome. CPCORE_EXPLORE=1 looks further: random
+Hypothesis is derandomized, so that a test has one outcome. CPCORE_EXPLORE=1 looks further: random
 seeds, twenty times the examples.
 """
 

@@ -25,7 +25,7 @@ def numbers(stats: ChunkStats) -> tuple[Any, Any, Any]:
 
 
 def test_a_summary_is_relative_to_the_rows_own_maximum() -> None:
-    """Scores 1 and 3 give max 3, sum 1 + e⁻², and 10 + 4·e⁻² un-normalised."""
+    """Scores 1 and 3 give max 3, sum 1 + e⁻², and 10 + 4·e⁻² un-normalized."""
     stats = attention_chunk_stats(column(1), column(1, 3), column(4, 10), scale=1.0)
     assert stats.max.tolist() == [3.0]
     assert stats.sum == pytest.approx(1 + np.exp(-2))
@@ -92,7 +92,7 @@ def test_no_queries_and_no_value_columns_are_allowed() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_narrow_inputs_are_summarised_in_float32(dtype: Any) -> None:
+def test_narrow_inputs_are_summarized_in_float32(dtype: Any) -> None:
     x = np.ones((2, 2), dtype)
     assert {part.dtype for part in attention_chunk_stats(x, x, x)} == {np.dtype(np.float32)}
     assert {part.dtype for part in empty_stats((2,), 2, dtype)} == {np.dtype(np.float32)}

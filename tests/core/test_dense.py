@@ -54,7 +54,7 @@ def test_gradients_of_two_keys_have_their_closed_form() -> None:
     assert_within("dv", dv[:, 0], [1 - p, p], 1e-15)
 
 
-def test_dropout_scales_the_output_but_not_the_normaliser() -> None:
+def test_dropout_scales_the_output_but_not_the_normalizer() -> None:
     keep = np.array([[0.0, 2.0]])
     out, lse = dense_attention(column(1), column(0, 0), column(3, 5), keep=keep)
     assert (out.item(), lse.item()) == (5.0, pytest.approx(np.log(2)))

@@ -97,7 +97,7 @@ def test_noise_in_the_last_bits_of_a_power_of_ten_adds_no_decade():
     assert noisy.html == clean.html
 
 
-def test_series_differ_by_mark_and_name_and_never_by_colour():
+def test_series_differ_by_mark_and_name_and_never_by_color():
     html = chart().html
     assert "state" in html
     assert "pair" in html
@@ -117,7 +117,7 @@ def test_bars_are_as_long_as_their_values_and_listed_in_the_table():
     widths = [float(b.get("width")) for b in parsed(figure).iter() if b.tag.endswith("rect")]
     assert widths[0] == 4 * widths[1]
     assert cells(figure) == [["", "n"], ["keys", "4,000"], ["state", "1,000"]]
-    assert "#E69F00" in figure.html, "rank 1 keeps its colour"
+    assert "#E69F00" in figure.html, "rank 1 keeps its color"
 
 
 def test_bars_of_zero_length_are_drawn_as_nothing():

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from cpcore.ui import merge_stepper, network_lab, split_explorer
-from cpcore.ui.svg import RANK_COLOURS
+from cpcore.ui.svg import RANK_COLORS
 from tests.support.explorables import number, tables
 
 BAR = re.compile(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h-")
@@ -43,7 +43,7 @@ def cells(lines: tuple[str, ...], which: int, row: str) -> list[float]:
 
 @pytest.mark.parametrize("split", SPLITS)
 @pytest.mark.parametrize("scores", SCORES)
-def test_split_bars_are_as_high_as_their_weights_in_their_owner_s_colour(split, scores):
+def test_split_bars_are_as_high_as_their_weights_in_their_owner_s_color(split, scores):
     lines = split_explorer.lines(split=split, scores=scores)
     weights, _ = panels(lines)
     owners = [int(n) for n in cells(lines, 0, "rank")]
@@ -58,7 +58,7 @@ def test_split_bars_are_as_high_as_their_weights_in_their_owner_s_colour(split, 
                 assert weight * unit < PIXEL
                 continue
             assert row[key][2] == pytest.approx(weight * unit, abs=PIXEL + unit * 0.0006)
-            assert row[key][3] == RANK_COLOURS[owners[key]]
+            assert row[key][3] == RANK_COLORS[owners[key]]
 
 
 @pytest.mark.parametrize("values", VALUES)
@@ -70,7 +70,7 @@ def test_split_shares_and_answers_are_drawn_to_scale(split, scores, values):
     for y, row in ((18, "say in mean"), (66, "share")):
         drawn = {fill: width for _, top, width, _, fill in bars(answers) if top == y}
         for rank, share in enumerate(cells(lines, 1, row)):
-            assert drawn.get(RANK_COLOURS[rank], 0) == pytest.approx(328 * share, abs=0.3)
+            assert drawn.get(RANK_COLORS[rank], 0) == pytest.approx(328 * share, abs=0.3)
     discs = [float(c.get("cx", "nan")) for c in answers.iter("circle")]
     assert discs == pytest.approx([136 + 20 * v for v in cells(lines, 1, "output")], abs=PIXEL)
     mean, exact = cells(lines, 2, "result")[:2]
@@ -95,9 +95,9 @@ def test_merge_bars_are_the_keys_parts_of_the_sum_in_order_of_arrival(preset, or
         key = 2 * turns[place // 2] + place % 2
         weight = number(keys[str(key)]["exp(score \N{MINUS SIGN} max)"])
         x = 48 + 34 * place + 2 * (place // 2) + 17 - 11
-        height, fill = drawn.get(x, (0, RANK_COLOURS[key // 2]))
+        height, fill = drawn.get(x, (0, RANK_COLORS[key // 2]))
         assert height == pytest.approx(58 * weight, abs=PIXEL + 58 * 0.0006)
-        assert fill == RANK_COLOURS[key // 2]
+        assert fill == RANK_COLORS[key // 2]
 
 
 @pytest.mark.parametrize("step", range(1, 5))

@@ -97,6 +97,17 @@ def test_the_page_is_told_each_grid_in_the_order_python_uses():
     assert (step["kind"], step["max"]) == ("step", 2)
 
 
+def test_an_opening_state_changes_picture_and_places_and_not_what_reset_restores():
+    opened = TOY.html(kind="b", step=2)
+    assert "<p>{'kind': 'b', 'size': 0, 'step': 2}</p>" in opened
+    assert 'data-places="[1, 1, 2]"' in opened
+    assert 'data-places="[0, 1, 0]"' in TOY.html()
+    controls = re.compile(r'data-controls="([^"]*)"')
+    assert controls.findall(opened) == controls.findall(TOY.html())
+    with pytest.raises(ValueError, match="step: expected a whole number from 0 to 2, received 3"):
+        TOY.html(step=3)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_stored_notebook_gets_one_constant_line_and_html_only(name, monkeypatch):
     monkeypatch.setenv(STATIC, "1")

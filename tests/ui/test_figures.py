@@ -7,7 +7,7 @@ import pytest
 
 from cpcore.ui.figure import Figure
 from cpcore.ui.figures import BAR, mass_bars, ownership, scorecard
-from cpcore.ui.svg import RANK_COLOURS, rank_colour
+from cpcore.ui.svg import RANK_COLORS, rank_color
 
 SHARES = {"worst": [0.1, 0.2, 0.7], "even": [0.3, 0.3, 0.4]}
 
@@ -33,7 +33,7 @@ def words(picture: ElementTree.Element) -> list[str]:
 
 
 def rectangles(picture: ElementTree.Element) -> list[tuple[str, float, float]]:
-    """(colour, bottom, height) of each bar, left to right."""
+    """(color, bottom, height) of each bar, left to right."""
     found = [{k: r.get(k, "") for k in ("fill", "y", "height")} for r in picture.iter("rect")]
     return [(r["fill"], float(r["y"]) + float(r["height"]), float(r["height"])) for r in found]
 
@@ -67,12 +67,12 @@ def test_the_table_of_ownership_says_the_same_by_a_double_loop():
             assert table[3 + q][1 + k] == masked
 
 
-def test_a_block_has_the_colour_of_the_rank_that_owns_its_keys():
+def test_a_block_has_the_color_of_the_rank_that_owns_its_keys():
     full, causal = pictures(ownership(4))
-    blocks = [colour for colour, _, _ in rectangles(full)]
-    assert blocks == list(RANK_COLOURS[:4]) * 4
-    seen = [colour for colour, _, _ in rectangles(causal) if colour != "none"]
-    assert seen == [rank_colour(k) for q in range(4) for k in range(q)]
+    blocks = [color for color, _, _ in rectangles(full)]
+    assert blocks == list(RANK_COLORS[:4]) * 4
+    seen = [color for color, _, _ in rectangles(causal) if color != "none"]
+    assert seen == [rank_color(k) for q in range(4) for k in range(q)]
 
 
 @pytest.mark.parametrize("ranks", [0, 1, 6, 2.5, "4"])
@@ -84,8 +84,8 @@ def test_ownership_refuses_a_grid_whose_words_would_not_fit(ranks):
 def test_bars_are_as_high_as_their_shares_on_one_scale_for_all_panels():
     drawn = [rectangles(picture) for picture in pictures(bars())]
     for panel, shares in zip(drawn, SHARES.values(), strict=True):
-        for rank, ((colour, _, height), share) in enumerate(zip(panel, shares, strict=True)):
-            assert colour == rank_colour(rank)
+        for rank, ((color, _, height), share) in enumerate(zip(panel, shares, strict=True)):
+            assert color == rank_color(rank)
             assert height == pytest.approx(BAR * share / 0.7, abs=0.06)
     assert len({bottom for panel in drawn for _, bottom, _ in panel}) <= 2  # one floor, rounded
 

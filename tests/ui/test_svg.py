@@ -29,24 +29,24 @@ def test_a_picture_without_alt_text_is_refused(alt):
         svg.svg(10, alt)
 
 
-def test_the_rank_colours_are_the_colour_blind_safe_eight():
-    assert len(set(svg.RANK_COLOURS)) == 8
-    assert svg.RANK_COLOURS[:3] == ("#0072B2", "#E69F00", "#009E73")
-    assert svg.rank_colour(0) == "#0072B2"
-    assert svg.rank_colour(8) == svg.rank_colour(0)
+def test_the_rank_colors_are_the_color_blind_safe_eight():
+    assert len(set(svg.RANK_COLORS)) == 8
+    assert svg.RANK_COLORS[:3] == ("#0072B2", "#E69F00", "#009E73")
+    assert svg.rank_color(0) == "#0072B2"
+    assert svg.rank_color(8) == svg.rank_color(0)
 
 
 def test_contrast_is_that_of_the_accessibility_guidelines():
-    """Values from the definition: black on white is 21, a colour on itself 1."""
+    """Values from the definition: black on white is 21, a color on itself 1."""
     assert svg.contrast("#000", "#ffffff") == pytest.approx(21)
     assert svg.contrast("#0072B2", "#0072B2") == 1
     assert svg.contrast("#777777", "#fff") == pytest.approx(4.48, abs=0.005)
 
 
 @pytest.mark.parametrize("rank", range(8))
-def test_text_on_a_rank_colour_has_a_contrast_of_at_least_four_and_a_half(rank):
-    fill = svg.rank_colour(rank)
-    ink = svg.text_colour(fill)
+def test_text_on_a_rank_color_has_a_contrast_of_at_least_four_and_a_half(rank):
+    fill = svg.rank_color(rank)
+    ink = svg.text_color(fill)
     assert ink in ("#111", "#fff")
     assert svg.contrast(ink, fill) >= 4.5
 
@@ -93,7 +93,7 @@ def test_coordinates_have_one_decimal_and_no_negative_zero():
 def test_the_four_kinds_of_score_block_differ_and_only_visible_ones_are_filled(kind):
     drawn = svg.tile(0, 0, 20, kind, rank=2)
     ElementTree.fromstring(f"<g>{drawn}</g>")
-    assert (svg.rank_colour(2) in drawn) == (kind in ("full", "partial"))
+    assert (svg.rank_color(2) in drawn) == (kind in ("full", "partial"))
     assert (svg.DOTS in drawn) == (kind == "empty")
     assert len({svg.tile(0, 0, 20, k) for k in ("full", "partial", "skipped", "empty")}) == 4
 
