@@ -62,7 +62,13 @@ def button(box: Locator, text: str) -> Locator:
 
 def cursor(box: Locator) -> int:
     """Where a step control says that it stands."""
-    return int(re.findall(r"\d+", box.locator(".cp-count").inner_text())[0])
+    return count_of(box)[0]
+
+
+def count_of(box: Locator) -> tuple[int, int]:
+    """Where a step control stands, and where it ends for the values of the other controls."""
+    at, end = re.findall(r"\d+", box.locator(".cp-count").inner_text())
+    return int(at), int(end)
 
 
 def set_state(box: Locator, entry: Explorable, state: dict[str, Any]) -> None:
@@ -74,14 +80,21 @@ def set_state(box: Locator, entry: Explorable, state: dict[str, Any]) -> None:
         elif isinstance(control, IntRange):
             holder(box, control).fill(str(value))
         else:
-            at = cursor(box)
+            ready(box)  # the pictures say where this cursor ends
+            at, end = count_of(box)
+            value = min(value, end)  # past its end a cursor changes nothing
             for _ in range(abs(value - at)):
                 button(box, "Step" if value > at else "Back").click()
 
 
+def ready(box: Locator) -> None:
+    """Wait until the picture shown is that of the controls."""
+    box.page.wait_for_function("e => !e.hasAttribute('aria-busy')", arg=box.element_handle())
+
+
 def shown(box: Locator) -> tuple[str, str]:
     """Caption and table as the page holds them now."""
-    box.page.wait_for_function("e => !e.hasAttribute('aria-busy')", arg=box.element_handle())
+    ready(box)
     table = box.locator(".cp-stage details").evaluate("e => e.outerHTML")
     return box.locator(".cp-say").inner_html(), table.replace(' open=""', "")
 
@@ -248,6 +261,29 @@ def test_play_steps_to_the_end_quietly_and_pause_stops_it(
         assert box.locator(".cp-say").get_attribute("aria-live") == "polite"
         assert button(box, "Play").is_enabled()
         check(box, "merge-stepper", catalogue["merge-stepper"].defaults() | {"step": 5})
+
+
+def test_a_cursor_ends_where_its_picture_stops_changing(
+    site: Path, address: str, browser: Browser
+) -> None:
+    """Two ranks need three steps of backward, eight need fifteen: no dead steps at the end."""
+    name = "schedule-explorer"
+    with opened(browser, address, page_of(site, name), name) as (_, box, seen):
+        entry = catalogue[name]
+        for ranks, direction, end in (
+            ("8", "backward", 15),
+            ("8", "forward", 8),
+            ("2", "forward", 2),
+        ):
+            state = entry.defaults() | {"ranks": ranks, "direction": direction, "step": 15}
+            set_state(box, entry, state)
+            assert count_of(box) == (end, end)
+            assert button(box, "Step").get_attribute("aria-disabled") == "true"
+            check(box, name, state)
+        button(box, "Back").click()
+        set_state(box, entry, entry.defaults() | {"ranks": "8", "step": 0})
+        assert count_of(box) == (0, 8)
+        assert not seen.complaints
 
 
 def test_readers_who_asked_for_less_motion_get_step_and_a_reason_instead_of_play(

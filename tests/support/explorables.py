@@ -14,6 +14,7 @@ import numpy as np
 
 from cpcore.dense import dense_attention
 from cpcore.ui import merge_facts, split_facts
+from tests.support.schedules import check_schedule
 
 Table = dict[str, dict[str, str]]  # row header -> column header -> text
 SHOWN = 0.0006  # half a unit of the third decimal, and some room for binary ties
@@ -234,4 +235,5 @@ CHECKS = {
     "split-explorer": check_split,
     "merge-stepper": check_merge,
     "network-lab": check_network,
+    "schedule-explorer": check_schedule,
 }

@@ -70,9 +70,12 @@
         return element("option", { value: pair[0], textContent: pair[1] });
       })
     );
+    var values = control.options.map(function (pair) {
+      return pair[0];
+    });
     return {
-      size: control.options.length,
-      start: 0,
+      size: values.length,
+      start: values.indexOf(control.value),
       node: element("div", { className: "cp-control" }, [
         element("label", { htmlFor: id, textContent: control.label }),
         select,
@@ -119,6 +122,7 @@
 
   function stepper(control, changed, quiet) {
     var place = 0;
+    var end = control.max;
     var timer = null;
     var shown = element("span", { className: "cp-count" });
     var back = element("button", { type: "button", textContent: "Back" });
@@ -130,10 +134,10 @@
     });
 
     function refresh() {
-      shown.textContent = control.label.toLowerCase() + " " + place + " of " + control.max;
+      shown.textContent = control.label.toLowerCase() + " " + place + " of " + end;
       // aria-disabled keeps a focused button focusable at either end
       back.setAttribute("aria-disabled", String(place === 0));
-      step.setAttribute("aria-disabled", String(place === control.max));
+      step.setAttribute("aria-disabled", String(place === end));
       play.disabled = reduced.matches;
       note.hidden = !reduced.matches;
     }
@@ -144,14 +148,14 @@
       quiet(false);
     }
     function move(to) {
-      if (to < 0 || to > control.max) return;
+      if (to < 0 || to > end) return;
       place = to;
       refresh();
       changed();
     }
     function advance() {
       move(place + 1);
-      if (place === control.max) stop();
+      if (place === end) stop();
     }
     back.onclick = function () {
       stop();
@@ -169,7 +173,7 @@
       quiet(true); // a picture every second would flood a screen reader
       play.textContent = "Pause";
       timer = setInterval(advance, PLAY_MS);
-      move(place === control.max ? 0 : place + 1);
+      move(place === end ? 0 : place + 1);
     };
     reduced.addEventListener("change", function () {
       stop();
@@ -185,6 +189,11 @@
       write: function (to) {
         stop();
         place = to;
+        refresh();
+      },
+      limit: function (to) {
+        end = to;
+        if (place > end) place = end;
         refresh();
       },
     };
@@ -210,8 +219,19 @@
         return sum * control.size + control.read();
       }, 0);
     }
+    /* The cursor comes last. Its end is where these other values stop changing the picture. */
+    function limit() {
+      var cursor = controls[controls.length - 1];
+      if (!cursor || !cursor.limit) return;
+      var states = data[name].states;
+      var start = place() - cursor.read();
+      var end = cursor.size - 1;
+      while (end > 0 && states[start + end] === states[start + end - 1]) end -= 1;
+      cursor.limit(end);
+    }
     function show() {
       var pictures = data[name];
+      limit();
       var frame = pictures.frames[pictures.states[place()]];
       var open = stage.querySelector("details[open]") !== null; // keep the table open
       say.innerHTML = pictures.lines[frame[0]];
@@ -268,7 +288,9 @@
     root.querySelector(".cp-still").remove();
     root.classList.add("cp-ready");
     return function () {
-      load(name, function () {}); // a failure is reported when a control is used
+      load(name, function (loaded) {
+        if (loaded && fits()) limit(); // a failure is reported when a control is used
+      });
     };
   }
 
