@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from cpcore.ui.catalogue import catalogue
 from cpcore.ui.explorable import Explorable
+from cpcore.ui.lab import laboratory
 from cpcore.ui.merge import merge_stepper
 from cpcore.ui.network import network_lab
 from cpcore.ui.schedule import schedule_explorer
@@ -15,6 +16,7 @@ from cpcore.ui.split import split_explorer
 __all__ = [
     "Explorable",
     "catalogue",
+    "laboratory",
     "merge_stepper",
     "network_lab",
     "schedule_explorer",

@@ -14,6 +14,7 @@ import numpy as np
 
 from cpcore.dense import dense_attention
 from cpcore.ui import merge_facts, split_facts
+from tests.support.laboratories import check_laboratory
 from tests.support.schedules import check_schedule
 
 Table = dict[str, dict[str, str]]  # row header -> column header -> text
@@ -236,4 +237,5 @@ CHECKS = {
     "merge-stepper": check_merge,
     "network-lab": check_network,
     "schedule-explorer": check_schedule,
+    "laboratory": check_laboratory,
 }

@@ -9,13 +9,22 @@ from cpcore.ui.svg import FONT
 from tests.support.explorables import CHECKS
 
 # One state with its tables, before lines are shared between states.
-MAX_DRAWN_BYTES = {"schedule-explorer": 23_000}  # eight ranks: 64 score blocks, each twice
+MAX_DRAWN_BYTES = {
+    "schedule-explorer": 23_000,  # eight ranks: 64 score blocks, each twice
+    "laboratory": 12_000,  # nine tables
+}
 OTHERS_MAX_DRAWN_BYTES = 9_000
 NAMES = sorted(catalogue)
 
 
 def test_the_catalogue_holds_the_explorables_under_their_names():
-    assert NAMES == ["merge-stepper", "network-lab", "schedule-explorer", "split-explorer"]
+    assert NAMES == [
+        "laboratory",
+        "merge-stepper",
+        "network-lab",
+        "schedule-explorer",
+        "split-explorer",
+    ]
     assert set(CHECKS) == set(NAMES)
     assert all(entry.name == name for name, entry in catalogue.items())
 
