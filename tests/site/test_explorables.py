@@ -270,6 +270,47 @@ def test_play_steps_to_the_end_quietly_and_pause_stops_it(
         check(box, "merge-stepper", catalogue["merge-stepper"].defaults() | {"step": 5})
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_address_names_the_state_and_opens_it_again(
+    site: Path, address: str, browser: Browser, name: str
+) -> None:
+    entry, path = catalogue[name], page_of(site, name)
+    with opened(browser, address, path, name) as (page, box, seen):
+        assert "#" not in page.url
+        for state in sample(entry, SEED)[:3]:
+            set_state(box, entry, state)
+            check(box, name, state)
+            with opened(browser, address, page.url.removeprefix(address), name) as (_, copy, other):
+                check(copy, name, state)
+                assert shown(copy) == shown(box)
+                assert not other.complaints
+        first = entry.defaults()
+        button(box, "Reset").click()
+        check(box, name, first)
+        if path != "book/index.html":  # the first page opens its explorable in the middle
+            assert page.url == address + path
+        page.evaluate("hash => { location.hash = hash; }", f"{name}?nonsense=1&step=-1&ranks=99")
+        check(box, name, first)
+        assert not seen.complaints
+
+
+def test_an_address_opens_the_first_of_two_copies_and_can_be_followed_within_the_page(
+    address: str, browser: Browser
+) -> None:
+    entry = catalogue["split-explorer"]
+    with visiting(browser, address) as (page, seen):
+        plain_page(page, address, entry.html() + entry.html())
+        page.evaluate("() => { location.hash = 'split-explorer?split=6-2&values=one'; }")
+        first, second = page.locator(".cp-ready").all()
+        state = entry.defaults() | {"split": "6-2", "values": "one"}
+        page.wait_for_function(
+            "e => e.querySelector('select').value === '6-2'", arg=first.element_handle()
+        )
+        check(first, entry.name, state)
+        check(second, entry.name, entry.defaults())
+        assert not seen.complaints
+
+
 def test_a_cursor_ends_where_its_picture_stops_changing(
     site: Path, address: str, browser: Browser
 ) -> None:

@@ -59,7 +59,21 @@
     return made;
   }
 
-  /* Each builder returns what is shown, plus read() -> place in the grid, and write(place). */
+  /* The place of a whole number between two ends, or -1 for any other text. */
+  function whole(text, low, high) {
+    var value = /^-?[0-9]+$/.test(text) ? Number(text) : NaN;
+    return value >= low && value <= high ? value - low : -1;
+  }
+
+  /* The state of an explorable as its address names it: #NAME?control=value&... */
+  function fragment(name) {
+    var start = "#" + name + "?";
+    var text = location.hash;
+    return text.indexOf(start) === 0 ? new URLSearchParams(text.slice(start.length)) : null;
+  }
+
+  /* Each builder returns what is shown, plus read() -> place in the grid, and write(place);
+   * text() is its value in the address, find(text) the place of such a value or -1. */
 
   function choice(control, changed) {
     var id = "cp-control-" + ++count;
@@ -82,6 +96,12 @@
       ]),
       read: function () {
         return select.selectedIndex;
+      },
+      text: function () {
+        return select.value;
+      },
+      find: function (text) {
+        return values.indexOf(text);
       },
       write: function (place) {
         select.selectedIndex = place;
@@ -112,6 +132,12 @@
       ]),
       read: function () {
         return Number(input.value) - control.min;
+      },
+      text: function () {
+        return input.value;
+      },
+      find: function (text) {
+        return whole(text, control.min, control.max);
       },
       write: function (place) {
         input.value = place + control.min;
@@ -186,6 +212,12 @@
       read: function () {
         return place;
       },
+      text: function () {
+        return String(place);
+      },
+      find: function (text) {
+        return whole(text, 0, control.max);
+      },
       write: function (to) {
         stop();
         place = to;
@@ -201,15 +233,16 @@
 
   var builders = { choice: choice, range: range, step: stepper };
 
-  function set(root) {
+  function set(root, first) {
     var name = root.dataset.explorable;
+    var specs = JSON.parse(root.dataset.controls);
     var say = root.querySelector(".cp-say");
     var stage = root.querySelector(".cp-stage");
     var problem = element("p", { className: "cp-problem", role: "alert", hidden: true });
     var quiet = function (on) {
       say.setAttribute("aria-live", on ? "off" : "polite");
     };
-    var controls = JSON.parse(root.dataset.controls).map(function (control) {
+    var controls = specs.map(function (control) {
       return builders[control.kind](control, changed, quiet);
     });
     var reset = element("button", { type: "button", textContent: "Reset", className: "cp-reset" });
@@ -257,12 +290,37 @@
         var good = loaded && fits();
         problem.hidden = good;
         if (good) show();
+        if (good) remember();
         else if (loaded) complain("belong to another version of this page. Reload the page.");
         else complain("could not be loaded. The picture shown stays; any control tries again.");
       });
     }
     function complain(what) {
       problem.textContent = "The pictures in explorables/" + name + ".js " + what;
+    }
+    /* The address names the state, so that it can be shared; the state first shown needs none. */
+    function remember() {
+      if (!fragment(name) && place() === opening) return;
+      var state = new URLSearchParams();
+      specs.forEach(function (control, i) {
+        state.set(control.name, controls[i].text());
+      });
+      var home = location.pathname + location.search;
+      try {
+        history.replaceState(history.state, "", place() === opening ? home : "#" + name + "?" + state);
+      } catch (error) {
+        // some browsers refuse it from disk; the explorable works all the same
+      }
+    }
+    function recall() {
+      var state = fragment(name);
+      if (!state) return;
+      specs.forEach(function (control, i) {
+        var found = state.has(control.name) ? controls[i].find(state.get(control.name)) : -1;
+        controls[i].write(found < 0 ? controls[i].start : found); // an unknown value is left out
+      });
+      changed();
+      root.scrollIntoView();
     }
     function restore() {
       controls.forEach(function (control) {
@@ -276,9 +334,10 @@
     };
     quiet(false);
     restore();
-    JSON.parse(root.dataset.places).forEach(function (first, i) {
-      controls[i].write(first);
+    JSON.parse(root.dataset.places).forEach(function (where, i) {
+      controls[i].write(where);
     });
+    var opening = place();
     var nodes = controls.map(function (control) {
       return control.node;
     });
@@ -287,6 +346,10 @@
     root.insertBefore(problem, say);
     root.querySelector(".cp-still").remove();
     root.classList.add("cp-ready");
+    if (first) {
+      window.addEventListener("hashchange", recall);
+      recall();
+    }
     return function () {
       load(name, function (loaded) {
         if (loaded && fits()) limit(); // a failure is reported when a control is used
@@ -296,6 +359,7 @@
 
   function start() {
     var near = {};
+    var named = {}; // the first explorable of a name is the one that its address means
     var watch =
       "IntersectionObserver" in window
         ? new IntersectionObserver(
@@ -310,7 +374,9 @@
           )
         : null;
     document.querySelectorAll(".cp-explorable").forEach(function (root, order) {
-      var fetchPictures = set(root);
+      var name = root.dataset.explorable;
+      var fetchPictures = set(root, !named[name]);
+      named[name] = true;
       root.dataset.order = order;
       near[order] = fetchPictures;
       if (watch) watch.observe(root);
