@@ -9,6 +9,7 @@ from cpcore.ui.catalogue import catalogue
 from cpcore.ui.explorable import Explorable
 from cpcore.ui.lab import laboratory
 from cpcore.ui.merge import merge_stepper
+from cpcore.ui.merge_order import merge_order
 from cpcore.ui.network import network_lab
 from cpcore.ui.schedule import schedule_explorer
 from cpcore.ui.split import split_explorer
@@ -17,6 +18,7 @@ __all__ = [
     "Explorable",
     "catalogue",
     "laboratory",
+    "merge_order",
     "merge_stepper",
     "network_lab",
     "schedule_explorer",

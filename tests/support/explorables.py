@@ -15,6 +15,7 @@ import numpy as np
 from cpcore.dense import dense_attention
 from cpcore.ui import merge_facts, split_facts
 from tests.support.laboratories import check_laboratory
+from tests.support.orders import check_orders
 from tests.support.schedules import check_schedule
 
 Table = dict[str, dict[str, str]]  # row header -> column header -> text
@@ -238,4 +239,5 @@ CHECKS = {
     "network-lab": check_network,
     "schedule-explorer": check_schedule,
     "laboratory": check_laboratory,
+    "merge-order": check_orders,
 }
