@@ -7,8 +7,20 @@ from __future__ import annotations
 
 from cpcore.ui.catalogue import catalogue
 from cpcore.ui.explorable import Explorable
+from cpcore.ui.lab import laboratory
 from cpcore.ui.merge import merge_stepper
+from cpcore.ui.merge_order import merge_order
 from cpcore.ui.network import network_lab
+from cpcore.ui.schedule import schedule_explorer
 from cpcore.ui.split import split_explorer
 
-__all__ = ["Explorable", "catalogue", "merge_stepper", "network_lab", "split_explorer"]
+__all__ = [
+    "Explorable",
+    "catalogue",
+    "laboratory",
+    "merge_order",
+    "merge_stepper",
+    "network_lab",
+    "schedule_explorer",
+    "split_explorer",
+]

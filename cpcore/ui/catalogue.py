@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from cpcore.ui.explorable import Explorable
+from cpcore.ui.lab import laboratory
 from cpcore.ui.merge import merge_stepper
+from cpcore.ui.merge_order import merge_order
 from cpcore.ui.network import network_lab
+from cpcore.ui.schedule import schedule_explorer
 from cpcore.ui.split import split_explorer
 
 catalogue: dict[str, Explorable] = {
-    entry.name: entry for entry in (split_explorer, merge_stepper, network_lab)
+    entry.name: entry
+    for entry in (
+        split_explorer,
+        merge_stepper,
+        network_lab,
+        schedule_explorer,
+        laboratory,
+        merge_order,
+    )
 }

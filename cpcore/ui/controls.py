@@ -8,11 +8,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Choice:
-    """One of a few named options; the first is the default."""
+    """One of a few named options; the first is the default unless ``initial`` names another."""
 
     name: str
     label: str
     options: tuple[tuple[str, str], ...]  # (value, text shown)
+    initial: str = ""
 
     @property
     def values(self) -> tuple[str, ...]:
@@ -22,7 +23,7 @@ class Choice:
     @property
     def default(self) -> str:
         """The value that Reset restores."""
-        return self.options[0][0]
+        return self.initial or self.options[0][0]
 
     def spec(self) -> dict[str, Any]:
         """What the page script needs to build the control."""

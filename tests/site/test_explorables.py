@@ -62,7 +62,13 @@ def button(box: Locator, text: str) -> Locator:
 
 def cursor(box: Locator) -> int:
     """Where a step control says that it stands."""
-    return int(re.findall(r"\d+", box.locator(".cp-count").inner_text())[0])
+    return count_of(box)[0]
+
+
+def count_of(box: Locator) -> tuple[int, int]:
+    """Where a step control stands, and where it ends for the values of the other controls."""
+    at, end = re.findall(r"\d+", box.locator(".cp-count").inner_text())
+    return int(at), int(end)
 
 
 def set_state(box: Locator, entry: Explorable, state: dict[str, Any]) -> None:
@@ -74,16 +80,27 @@ def set_state(box: Locator, entry: Explorable, state: dict[str, Any]) -> None:
         elif isinstance(control, IntRange):
             holder(box, control).fill(str(value))
         else:
-            at = cursor(box)
+            ready(box)  # the pictures say where this cursor ends
+            at, end = count_of(box)
+            value = min(value, end)  # past its end a cursor changes nothing
             for _ in range(abs(value - at)):
                 button(box, "Step" if value > at else "Back").click()
 
 
+def ready(box: Locator) -> None:
+    """Wait until the picture shown is that of the controls."""
+    box.page.wait_for_function("e => !e.hasAttribute('aria-busy')", arg=box.element_handle())
+
+
 def shown(box: Locator) -> tuple[str, str]:
     """Caption and table as the page holds them now."""
-    box.page.wait_for_function("e => !e.hasAttribute('aria-busy')", arg=box.element_handle())
-    table = box.locator(".cp-stage details").evaluate("e => e.outerHTML")
-    return box.locator(".cp-say").inner_html(), table.replace(' open=""', "")
+    ready(box)
+    return box.locator(".cp-say").inner_html(), tables_of(box)
+
+
+def tables_of(box: Locator) -> str:
+    """Every table, open or collapsed, in the order of the page."""
+    return "".join(box.locator("table").evaluate_all("all => all.map(e => e.outerHTML)"))
 
 
 def check(box: Locator, name: str, state: dict[str, Any]) -> None:
@@ -207,6 +224,9 @@ def test_tab_reaches_every_control_in_order_with_a_visible_focus(
             assert fields.nth(i).evaluate("e => e === document.activeElement"), i
             outline = fields.nth(i).evaluate("e => getComputedStyle(e).outlineWidth")
             assert float(outline.removesuffix("px")) >= 2, i
+        for _ in box.locator(".cp-note > .cp-table").all():  # tables that are open scroll by keys
+            page.keyboard.press("Tab")
+            assert page.locator(":focus").evaluate("e => e.classList.contains('cp-table')")
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         assert box.locator("details[open]").count() == 1, "Enter opens the table"
@@ -250,6 +270,70 @@ def test_play_steps_to_the_end_quietly_and_pause_stops_it(
         check(box, "merge-stepper", catalogue["merge-stepper"].defaults() | {"step": 5})
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_the_address_names_the_state_and_opens_it_again(
+    site: Path, address: str, browser: Browser, name: str
+) -> None:
+    entry, path = catalogue[name], page_of(site, name)
+    with opened(browser, address, path, name) as (page, box, seen):
+        assert "#" not in page.url
+        for state in sample(entry, SEED)[:3]:
+            set_state(box, entry, state)
+            check(box, name, state)
+            with opened(browser, address, page.url.removeprefix(address), name) as (_, copy, other):
+                check(copy, name, state)
+                assert shown(copy) == shown(box)
+                assert not other.complaints
+        first = entry.defaults()
+        button(box, "Reset").click()
+        check(box, name, first)
+        if path != "book/index.html":  # the first page opens its explorable in the middle
+            assert page.url == address + path
+        page.evaluate("hash => { location.hash = hash; }", f"{name}?nonsense=1&step=-1&ranks=99")
+        check(box, name, first)
+        assert not seen.complaints
+
+
+def test_an_address_opens_the_first_of_two_copies_and_can_be_followed_within_the_page(
+    address: str, browser: Browser
+) -> None:
+    entry = catalogue["split-explorer"]
+    with visiting(browser, address) as (page, seen):
+        plain_page(page, address, entry.html() + entry.html())
+        page.evaluate("() => { location.hash = 'split-explorer?split=6-2&values=one'; }")
+        first, second = page.locator(".cp-ready").all()
+        state = entry.defaults() | {"split": "6-2", "values": "one"}
+        page.wait_for_function(
+            "e => e.querySelector('select').value === '6-2'", arg=first.element_handle()
+        )
+        check(first, entry.name, state)
+        check(second, entry.name, entry.defaults())
+        assert not seen.complaints
+
+
+def test_a_cursor_ends_where_its_picture_stops_changing(
+    site: Path, address: str, browser: Browser
+) -> None:
+    """Two ranks need three steps of backward, eight need fifteen: no dead steps at the end."""
+    name = "schedule-explorer"
+    with opened(browser, address, page_of(site, name), name) as (_, box, seen):
+        entry = catalogue[name]
+        for ranks, direction, end in (
+            ("8", "backward", 15),
+            ("8", "forward", 8),
+            ("2", "forward", 2),
+        ):
+            state = entry.defaults() | {"ranks": ranks, "direction": direction, "step": 15}
+            set_state(box, entry, state)
+            assert count_of(box) == (end, end)
+            assert button(box, "Step").get_attribute("aria-disabled") == "true"
+            check(box, name, state)
+        button(box, "Back").click()
+        set_state(box, entry, entry.defaults() | {"ranks": "8", "step": 0})
+        assert count_of(box) == (0, 8)
+        assert not seen.complaints
+
+
 def test_readers_who_asked_for_less_motion_get_step_and_a_reason_instead_of_play(
     site: Path, address: str, browser: Browser
 ) -> None:
@@ -275,8 +359,7 @@ def test_without_scripts_the_first_picture_and_its_true_table_are_there(
         assert all(picture.is_visible() for picture in box.locator("svg").all())
         assert "controls appear where scripts run" in box.locator(".cp-still").inner_text()
         caption = box.locator(".cp-say").inner_html()
-        table = box.locator("details").inner_html()
-        CHECKS[name](catalogue[name].defaults(), caption, table)
+        CHECKS[name](catalogue[name].defaults(), caption, tables_of(box))
 
 
 @pytest.mark.parametrize("name", NAMES)

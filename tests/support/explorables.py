@@ -14,6 +14,9 @@ import numpy as np
 
 from cpcore.dense import dense_attention
 from cpcore.ui import merge_facts, split_facts
+from tests.support.laboratories import check_laboratory
+from tests.support.orders import check_orders
+from tests.support.schedules import check_schedule
 
 Table = dict[str, dict[str, str]]  # row header -> column header -> text
 SHOWN = 0.0006  # half a unit of the third decimal, and some room for binary ties
@@ -234,4 +237,7 @@ CHECKS = {
     "split-explorer": check_split,
     "merge-stepper": check_merge,
     "network-lab": check_network,
+    "schedule-explorer": check_schedule,
+    "laboratory": check_laboratory,
+    "merge-order": check_orders,
 }

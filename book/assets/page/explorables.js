@@ -59,7 +59,21 @@
     return made;
   }
 
-  /* Each builder returns what is shown, plus read() -> place in the grid, and write(place). */
+  /* The place of a whole number between two ends, or -1 for any other text. */
+  function whole(text, low, high) {
+    var value = /^-?[0-9]+$/.test(text) ? Number(text) : NaN;
+    return value >= low && value <= high ? value - low : -1;
+  }
+
+  /* The state of an explorable as its address names it: #NAME?control=value&... */
+  function fragment(name) {
+    var start = "#" + name + "?";
+    var text = location.hash;
+    return text.indexOf(start) === 0 ? new URLSearchParams(text.slice(start.length)) : null;
+  }
+
+  /* Each builder returns what is shown, plus read() -> place in the grid, and write(place);
+   * text() is its value in the address, find(text) the place of such a value or -1. */
 
   function choice(control, changed) {
     var id = "cp-control-" + ++count;
@@ -70,15 +84,24 @@
         return element("option", { value: pair[0], textContent: pair[1] });
       })
     );
+    var values = control.options.map(function (pair) {
+      return pair[0];
+    });
     return {
-      size: control.options.length,
-      start: 0,
+      size: values.length,
+      start: values.indexOf(control.value),
       node: element("div", { className: "cp-control" }, [
         element("label", { htmlFor: id, textContent: control.label }),
         select,
       ]),
       read: function () {
         return select.selectedIndex;
+      },
+      text: function () {
+        return select.value;
+      },
+      find: function (text) {
+        return values.indexOf(text);
       },
       write: function (place) {
         select.selectedIndex = place;
@@ -110,6 +133,12 @@
       read: function () {
         return Number(input.value) - control.min;
       },
+      text: function () {
+        return input.value;
+      },
+      find: function (text) {
+        return whole(text, control.min, control.max);
+      },
       write: function (place) {
         input.value = place + control.min;
         say();
@@ -119,6 +148,7 @@
 
   function stepper(control, changed, quiet) {
     var place = 0;
+    var end = control.max;
     var timer = null;
     var shown = element("span", { className: "cp-count" });
     var back = element("button", { type: "button", textContent: "Back" });
@@ -130,10 +160,10 @@
     });
 
     function refresh() {
-      shown.textContent = control.label.toLowerCase() + " " + place + " of " + control.max;
+      shown.textContent = control.label.toLowerCase() + " " + place + " of " + end;
       // aria-disabled keeps a focused button focusable at either end
       back.setAttribute("aria-disabled", String(place === 0));
-      step.setAttribute("aria-disabled", String(place === control.max));
+      step.setAttribute("aria-disabled", String(place === end));
       play.disabled = reduced.matches;
       note.hidden = !reduced.matches;
     }
@@ -144,14 +174,14 @@
       quiet(false);
     }
     function move(to) {
-      if (to < 0 || to > control.max) return;
+      if (to < 0 || to > end) return;
       place = to;
       refresh();
       changed();
     }
     function advance() {
       move(place + 1);
-      if (place === control.max) stop();
+      if (place === end) stop();
     }
     back.onclick = function () {
       stop();
@@ -169,7 +199,7 @@
       quiet(true); // a picture every second would flood a screen reader
       play.textContent = "Pause";
       timer = setInterval(advance, PLAY_MS);
-      move(place === control.max ? 0 : place + 1);
+      move(place === end ? 0 : place + 1);
     };
     reduced.addEventListener("change", function () {
       stop();
@@ -182,9 +212,20 @@
       read: function () {
         return place;
       },
+      text: function () {
+        return String(place);
+      },
+      find: function (text) {
+        return whole(text, 0, control.max);
+      },
       write: function (to) {
         stop();
         place = to;
+        refresh();
+      },
+      limit: function (to) {
+        end = to;
+        if (place > end) place = end;
         refresh();
       },
     };
@@ -192,15 +233,16 @@
 
   var builders = { choice: choice, range: range, step: stepper };
 
-  function set(root) {
+  function set(root, first) {
     var name = root.dataset.explorable;
+    var specs = JSON.parse(root.dataset.controls);
     var say = root.querySelector(".cp-say");
     var stage = root.querySelector(".cp-stage");
     var problem = element("p", { className: "cp-problem", role: "alert", hidden: true });
     var quiet = function (on) {
       say.setAttribute("aria-live", on ? "off" : "polite");
     };
-    var controls = JSON.parse(root.dataset.controls).map(function (control) {
+    var controls = specs.map(function (control) {
       return builders[control.kind](control, changed, quiet);
     });
     var reset = element("button", { type: "button", textContent: "Reset", className: "cp-reset" });
@@ -210,8 +252,19 @@
         return sum * control.size + control.read();
       }, 0);
     }
+    /* The cursor comes last. Its end is where these other values stop changing the picture. */
+    function limit() {
+      var cursor = controls[controls.length - 1];
+      if (!cursor || !cursor.limit) return;
+      var states = data[name].states;
+      var start = place() - cursor.read();
+      var end = cursor.size - 1;
+      while (end > 0 && states[start + end] === states[start + end - 1]) end -= 1;
+      cursor.limit(end);
+    }
     function show() {
       var pictures = data[name];
+      limit();
       var frame = pictures.frames[pictures.states[place()]];
       var open = stage.querySelector("details[open]") !== null; // keep the table open
       say.innerHTML = pictures.lines[frame[0]];
@@ -237,12 +290,37 @@
         var good = loaded && fits();
         problem.hidden = good;
         if (good) show();
+        if (good) remember();
         else if (loaded) complain("belong to another version of this page. Reload the page.");
         else complain("could not be loaded. The picture shown stays; any control tries again.");
       });
     }
     function complain(what) {
       problem.textContent = "The pictures in explorables/" + name + ".js " + what;
+    }
+    /* The address names the state, so that it can be shared; the state first shown needs none. */
+    function remember() {
+      if (!fragment(name) && place() === opening) return;
+      var state = new URLSearchParams();
+      specs.forEach(function (control, i) {
+        state.set(control.name, controls[i].text());
+      });
+      var home = location.pathname + location.search;
+      try {
+        history.replaceState(history.state, "", place() === opening ? home : "#" + name + "?" + state);
+      } catch (error) {
+        // some browsers refuse it from disk; the explorable works all the same
+      }
+    }
+    function recall() {
+      var state = fragment(name);
+      if (!state) return;
+      specs.forEach(function (control, i) {
+        var found = state.has(control.name) ? controls[i].find(state.get(control.name)) : -1;
+        controls[i].write(found < 0 ? controls[i].start : found); // an unknown value is left out
+      });
+      changed();
+      root.scrollIntoView();
     }
     function restore() {
       controls.forEach(function (control) {
@@ -256,9 +334,10 @@
     };
     quiet(false);
     restore();
-    JSON.parse(root.dataset.places).forEach(function (first, i) {
-      controls[i].write(first);
+    JSON.parse(root.dataset.places).forEach(function (where, i) {
+      controls[i].write(where);
     });
+    var opening = place();
     var nodes = controls.map(function (control) {
       return control.node;
     });
@@ -267,13 +346,20 @@
     root.insertBefore(problem, say);
     root.querySelector(".cp-still").remove();
     root.classList.add("cp-ready");
+    if (first) {
+      window.addEventListener("hashchange", recall);
+      recall();
+    }
     return function () {
-      load(name, function () {}); // a failure is reported when a control is used
+      load(name, function (loaded) {
+        if (loaded && fits()) limit(); // a failure is reported when a control is used
+      });
     };
   }
 
   function start() {
     var near = {};
+    var named = {}; // the first explorable of a name is the one that its address means
     var watch =
       "IntersectionObserver" in window
         ? new IntersectionObserver(
@@ -288,7 +374,9 @@
           )
         : null;
     document.querySelectorAll(".cp-explorable").forEach(function (root, order) {
-      var fetchPictures = set(root);
+      var name = root.dataset.explorable;
+      var fetchPictures = set(root, !named[name]);
+      named[name] = true;
       root.dataset.order = order;
       near[order] = fetchPictures;
       if (watch) watch.observe(root);
