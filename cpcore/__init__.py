@@ -25,7 +25,7 @@ from cpcore.layouts import (
 )
 from cpcore.ledger import LedgerRow, ledger
 from cpcore.masks import Visibility
-from cpcore.results import Run
+from cpcore.results import RankResult, Run
 from cpcore.ring import ring_attention, simulate
 from cpcore.schedule import Event, schedule
 
@@ -37,6 +37,7 @@ __all__ = [
     "Event",
     "Layout",
     "LedgerRow",
+    "RankResult",
     "Run",
     "Visibility",
     "__version__",

@@ -18,7 +18,7 @@ from cpcore.checks import (
     zero_unused,
 )
 from cpcore.layouts import Layout
-from cpcore.masks import Visibility
+from cpcore.masks import Visibility, padding_slots
 
 
 def chunked_inputs(
@@ -111,7 +111,7 @@ def _without_padding(
     positions_argument: str = "positions",
 ) -> Array:
     """`array` with padding slots zeroed; NaN or infinity in any other slot is an error."""
-    real = None if visibility is None else ~visibility.padding(positions, positions_argument)
+    real = None if visibility is None else ~padding_slots(visibility, positions_argument, positions)
     return zero_unused(argument, array, real)
 
 

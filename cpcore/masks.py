@@ -75,13 +75,9 @@ class Visibility:
             return "empty"
         return "full" if block.all() else "partial"
 
-    def padding(self, positions: ArrayLike, argument: str = "positions") -> Array:
-        """Bool (n,), True where the position is a padding slot (document -1).
-
-        `argument` is what an error about the positions calls them.
-        """
-        pos = self._positions(argument, positions)
-        return np.zeros(len(pos), bool) if self.documents is None else self.documents[pos] == -1
+    def padding(self, positions: ArrayLike) -> Array:
+        """Bool (n,), True where the position is a padding slot (document -1)."""
+        return padding_slots(self, "positions", positions)
 
     def _positions(self, argument: str, positions: ArrayLike) -> Array:
         pos = index_array(argument, positions)
@@ -89,6 +85,12 @@ class Visibility:
             if limit is not None and len(pos) and pos.max() >= len(limit):
                 raise expected(argument, f"positions below {len(limit)} ({name})", pos.max())
         return pos
+
+
+def padding_slots(rule: Visibility, argument: str, positions: ArrayLike) -> Array:
+    """`Visibility.padding` for a caller whose own argument an error must name."""
+    pos = rule._positions(argument, positions)
+    return np.zeros(len(pos), bool) if rule.documents is None else rule.documents[pos] == -1
 
 
 def _document_ids(documents: ArrayLike) -> Array:

@@ -37,9 +37,9 @@ def equal_weight_mean(
 ) -> Array:
     """WRONG: the plain mean of the softmax outputs of the chunks that see something.
 
-    With B such chunks, chunk b has softmax mass Z_b / Z but is given 1 / B, so a row is off by
-    Σ_b (1/B - Z_b/Z) · O_b. Hidden when all masses are equal, or B = 1; for other masses only
-    values that happen to cancel hide it. Backward: that of the mean, with dout / B in every chunk.
+    with n such chunks, chunk b has softmax mass Z_b / Z but is given 1 / n, so a row is off by
+    Σ_b (1/n - Z_b/Z) · O_b. Hidden when all masses are equal, or n = 1; for other masses only
+    values that happen to cancel hide it. Backward: that of the mean, with dout / n in every chunk.
 
     Shapes and Raises: as `cpcore.ring_attention`.
     Source: reported as gpu-mode/ring-attention#6.
@@ -64,7 +64,7 @@ def mean_over_all_chunks(
 
     The fault of `equal_weight_mean`, and on top of it a causal row shrinks by the share of
     chunks that lie in its future. Hidden only where every chunk has the same mass. Backward: that
-    of the mean, with dout / B in every chunk.
+    of the mean, with dout / n in every chunk.
 
     Shapes and Raises: as `cpcore.ring_attention`.
     """
@@ -176,7 +176,7 @@ def _per_chunk(
     key_positions: Sequence[ArrayLike] | None,
     scale: float | None,
 ) -> tuple[Array, Array, Array]:
-    """Each chunk's own softmax output (B, …, Q, Dv), keys seen (B, …, Q), seen any (B, …, Q)."""
+    """Each chunk's own softmax output (n, …, Q, Dv), keys seen (n, …, Q), seen any (n, …, Q)."""
     q, chunks, q_pos, k_pos = chunked_inputs(
         query, key_chunks, value_chunks, visibility, query_positions, key_positions
     )

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from cpcore.dense import dense_attention, dense_attention_backward
 from cpcore.layouts import Layout, from_lengths
 from cpcore.masks import Visibility
-from cpcore.ring import Run, simulate
+from cpcore.results import Run
+from cpcore.ring import simulate
 from cpcore.schedule import Event
 
 Array = NDArray[np.float64]

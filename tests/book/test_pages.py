@@ -25,7 +25,11 @@ from scripts import pages
 
 BOOK = pages.BOOK
 ENTRIES = parse_file(str(BOOK / "references.bib")).entries
-PUBLIC = sorted(set(cpcore.__all__) - {"__version__"})
+PUBLIC = sorted(
+    name
+    for name in set(cpcore.__all__) - {"__version__"}
+    if not inspect.ismodule(getattr(cpcore, name))
+)
 CITATION = re.compile(r"references\.md#ref-([\w-]+)")
 
 

@@ -111,7 +111,7 @@ BOXES = [".katex-display", ".pst-scrollable-table-container", ".highlight pre"]
 def test_what_is_wider_than_the_screen_scrolls_by_keyboard_and_shows_it(
     site: Path, address: str, browser: Browser, box: str
 ) -> None:
-    wide = "all => all.findIndex(e => e.offsetParent && e.scrollWidth > e.clientWidth + 5)"
+    wide = "all => all.findIndex(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 5)"
     style = "e => [getComputedStyle(e).outlineStyle, getComputedStyle(e).backgroundAttachment]"
     scrolled = 0
     with visiting(browser, address, viewport={"width": 240, "height": 844}) as (page, _):
