@@ -61,9 +61,11 @@ def loss_sum(logits: ArrayLike, labels: ArrayLike) -> LossSum:
         finite where a label counts. Elsewhere they may hold anything.
     """
     scores, ids, valid = _checked(logits, labels)
-    top = scores.max(axis=-1)
-    lse = np.log(np.exp(scores - top[:, None]).sum(axis=-1)) + top
-    losses = lse - scores[np.arange(len(ids)), np.where(valid, ids, 0)]
+    shifted = scores - scores.max(
+        axis=-1, keepdims=True
+    )  # first: a small loss has no digits to lose
+    lse = np.log(np.exp(shifted).sum(axis=-1))
+    losses = lse - shifted[np.arange(len(ids)), np.where(valid, ids, 0)]
     return LossSum(float(losses[valid].sum(dtype=np.float64)), int(valid.sum()))
 
 

@@ -5,9 +5,7 @@ Owns the last cast and the way back to logical order. Leaves out every computati
 
 from typing import NamedTuple
 
-import numpy as np
-
-from cpcore.checks import Array
+from cpcore.checks import Array, narrow
 from cpcore.layouts import Layout
 from cpcore.schedule import Event
 
@@ -44,14 +42,15 @@ def collect(
     """The run of ranks with these (output, lse) and (dq, dk, dv), the latter () without dout.
 
     Everything is cast once, here, to the dtype of the array it belongs to; lse is not cast.
+
+    Raises: ValueError for a result that its dtype cannot hold.
     """
     q, k, v, _ = arrays
     per_rank = []
-    with np.errstate(under="ignore", over="ignore"):  # of the casts, as in `chunks.finalize`
-        for (output, lse), grads in zip(results, gradients, strict=True):
-            cast = [g.astype(x.dtype, copy=False) for g, x in zip(grads, (q, k, v), strict=False)]
-            output = output.astype(q.dtype, copy=False)
-            per_rank.append(RankResult(output, lse, *(cast or (None,) * 3)))
+    owners = (("query", q), ("key", k), ("value", v))
+    for (output, lse), grads in zip(results, gradients, strict=True):
+        cast = [narrow(name, g, x.dtype) for g, (name, x) in zip(grads, owners, strict=False)]
+        per_rank.append(RankResult(narrow("query", output, q.dtype), lse, *(cast or (None,) * 3)))
     output = layout.unshard([result.output for result in per_rank])
     lse = layout.unshard([result.lse for result in per_rank], axis=-1)
     dq, dk, dv = (

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, accumulate_dtype, score_scale
+from cpcore.checks import Array, accumulate_dtype, expected, score_scale
 from cpcore.chunk_inputs import chunked_inputs, simulation_inputs
 from cpcore.chunks import attention_chunk_stats, empty_stats, finalize, merge_chunk_stats
 from cpcore.dropout import Dropout
@@ -100,11 +100,14 @@ def simulate(
     Raises: ValueError for wrong arguments before any work, and for events whose messages do not
         fit together.
     """
-    arrays = simulation_inputs(query, key, value, dout, layout, visibility)
     rule = Visibility(causal=False) if visibility is None else visibility
-    backward, ring = dout is not None, protocol.startswith("ring")
     # The schedule checks its arguments even where another stream takes its place.
+    backward = dout is not None
     planned = schedule(layout, rule, protocol=protocol, max_block=max_block, backward=backward)
+    arrays = simulation_inputs(query, key, value, dout, layout, visibility)
+    if dropout is not None and not isinstance(dropout, Dropout):
+        raise expected("dropout", "a Dropout or None", type(dropout).__name__)
+    ring = protocol.startswith("ring")
     events = check_events(planned if events is None else events, layout)
     sim = simulation_with(fault, layout)(
         arrays, layout, rule, score_scale(scale, arrays[0].shape[-1]), dropout

@@ -61,6 +61,10 @@ def schedule(
     Raises: ValueError for an unknown protocol or a max_block below 1.
     Source: Liu et al. 2023, Ring Attention (arXiv:2310.01889), for `ring`.
     """
+    if not isinstance(layout, Layout):
+        raise expected("layout", "a Layout", type(layout).__name__)
+    if visibility is not None and not isinstance(visibility, Visibility):
+        raise expected("visibility", "a Visibility or None", type(visibility).__name__)
     if protocol not in PROTOCOLS:
         raise expected("protocol", f"one of {', '.join(PROTOCOLS)}", repr(protocol))
     size = whole_number("max_block", layout.seq_len + 1 if max_block is None else max_block, 1)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpcore.checks import Array, accumulate_dtype, expected, whole_number
+from cpcore.checks import Array, accumulate_dtype, expected, narrow, whole_number
 from cpcore.chunks import (
     ChunkStats,
     attention_chunk_stats,
@@ -56,7 +56,11 @@ class Simulation:
     ) -> None:
         self.layout, self.rule, self.scale, self.dropout = layout, rule, scale, dropout
         dtype = accumulate_dtype(*(x.dtype for x in arrays[:3] if x is not None))
-        shards = [[] if x is None else layout.shard(x.astype(dtype, copy=False)) for x in arrays]
+        names = ("query", "key", "value", "dout")
+        shards = [
+            [] if x is None else layout.shard(narrow(name, x, dtype))
+            for name, x in zip(names, arrays, strict=True)
+        ]
         self.q, self.k, self.v, self.dout = shards
         width = arrays[2].shape[-1]
         self.states = [empty_stats(q.shape[:-1], width, dtype) for q in self.q]

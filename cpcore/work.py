@@ -84,9 +84,12 @@ def _pairs_by_row(rule: Visibility, q_pos: Array, k_pos: Array) -> int:
     q_doc, k_doc = _document_ids(rule, q_pos), _document_ids(rule, k_pos)
     q_pos, q_doc = q_pos[q_doc != -1], q_doc[q_doc != -1]
     k_pos, k_doc = k_pos[k_doc != -1], k_doc[k_doc != -1]
+    # Small ids and reaches, so that no product or sum below can leave int64.
+    small = np.unique(np.concatenate((q_doc, k_doc)), return_inverse=True)[1]
+    q_doc, k_doc = small[: len(q_doc)], small[len(q_doc) :]
     span = 1 + int(max(q_pos.max(initial=0), k_pos.max(initial=0)))
-    last = q_pos * 0 + span - 1 if ahead is None else np.minimum(q_pos + ahead, span - 1)
-    first = q_pos * 0 if behind is None else np.maximum(q_pos - behind + 1, 0)
+    last = q_pos * 0 + span - 1 if ahead is None else np.minimum(q_pos + min(ahead, span), span - 1)
+    first = q_pos * 0 if behind is None else np.maximum(q_pos - min(behind, span) + 1, 0)
     keys = np.sort(k_doc * span + k_pos)  # by document, then by position
     stop = np.searchsorted(keys, q_doc * span + last, side="right")
     return int((stop - np.searchsorted(keys, q_doc * span + first, side="left")).sum())
