@@ -12,7 +12,6 @@ from cpcore.ui.svg import (
     box,
     boxes,
     filled,
-    group,
     label,
     num,
     rank_color,
@@ -138,7 +137,8 @@ def differences_panel(known: Facts) -> str:
     ]
     parts += [
         f'<path d="M60 26V214H{328}" fill="none" stroke="currentColor"/>',
-        group('font-size="12"', label(0, 232, "rounding"), *ticks),
+        label(0, 232, "rounding"),
+        *ticks,
         label(0, 264, f"loss {num(known.loss)}"),
         label(165, 264, f"reference {num(known.reference_loss)}"),
         label(0, 284, _losses(known)),

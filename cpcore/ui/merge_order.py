@@ -15,7 +15,6 @@ from cpcore.ui.svg import (
     at,
     boxes,
     details,
-    group,
     label,
     rank_color,
     svg,
@@ -118,7 +117,7 @@ def _error_panel(known: Facts, order: str) -> str:
     parts += [
         '<path d="M1 236H329" stroke="currentColor"/>',
         f'<path d="{marks}" stroke="currentColor" stroke-width="2" stroke-dasharray="3 3"/>',
-        group('font-size="12"', *ticks),
+        *ticks,
         label(1, 276, f"dotted: eps of this precision, {short(EPS[known.precision])}"),
     ]
     shown = ", ".join(f"{name} {short(error)}" for name, error in known.errors.items())

@@ -125,7 +125,7 @@ def _bars(known: Facts) -> list[str]:
         (328, "so far", "end"),
     )
     names = [label(x, BARS - 12, name, anchor=anchor) for x, name, anchor in heads]
-    lines, pairs = [group('font-size="12"', *names)], _pairs(known)
+    lines, pairs = [*names], _pairs(known)
     for rank, mine in enumerate(pairs):
         y, unit = BARS + ROW * rank, 164 / known.peak
         wait = max(pairs) - mine
