@@ -1,5 +1,7 @@
 """Every state of every explorable: it draws, is well-formed, small, and tells the truth."""
 
+from functools import cache
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -17,6 +19,12 @@ OTHERS_MAX_DRAWN_BYTES = 9_000
 NAMES = sorted(catalogue)
 
 
+@cache
+def drawn_states(name: str) -> list[tuple[dict[str, Any], tuple[str, ...]]]:
+    """Every state with its lines, drawn once for all tests here: thousands of them."""
+    return [(state, catalogue[name].lines(**state)) for state in catalogue[name].states()]
+
+
 def test_the_catalogue_holds_the_explorables_under_their_names():
     assert NAMES == [
         "laboratory",
@@ -32,8 +40,7 @@ def test_the_catalogue_holds_the_explorables_under_their_names():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_state_shows_a_table_that_equals_a_recomputation(name):
-    for state in catalogue[name].states():
-        caption, *parts = catalogue[name].lines(**state)
+    for state, (caption, *parts) in drawn_states(name):
         try:
             CHECKS[name](state, caption, "\n".join(parts))
         except AssertionError as error:
@@ -43,8 +50,8 @@ def test_every_state_shows_a_table_that_equals_a_recomputation(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_state_is_well_formed_small_and_has_alt_text_on_every_picture(name):
     most = MAX_DRAWN_BYTES.get(name, OTHERS_MAX_DRAWN_BYTES)
-    for state in catalogue[name].states():
-        drawn = catalogue[name].draw(**state)
+    for state, lines in drawn_states(name):
+        drawn = "\n".join(lines)
         root = ElementTree.fromstring(f"<div>{drawn}</div>")
         pictures = list(root.iter("svg"))
         assert len(pictures) == 2, state
@@ -57,8 +64,8 @@ def test_every_state_is_well_formed_small_and_has_alt_text_on_every_picture(name
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_state_needs_an_id_a_style_or_a_script(name):
-    for state in catalogue[name].states():
-        for node in ElementTree.fromstring(f"<div>{catalogue[name].draw(**state)}</div>").iter():
+    for state, lines in drawn_states(name):
+        for node in ElementTree.fromstring(f"<div>{''.join(lines)}</div>").iter():
             assert node.tag not in ("script", "style", "a", "foreignObject"), state
             assert not {"id", "style", "class"} & {*node.attrib} or node.get("class") in (
                 "cp-table",
@@ -70,8 +77,8 @@ def test_no_state_needs_an_id_a_style_or_a_script(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_letters_survive_a_phone(name):
     """Where a 360 px phone leaves 302 px for a panel, no letter is smaller than 12 px."""
-    for state in catalogue[name].states():
-        root = ElementTree.fromstring(f"<div>{catalogue[name].draw(**state)}</div>")
+    for _, lines in drawn_states(name):
+        root = ElementTree.fromstring(f"<div>{''.join(lines)}</div>")
         for picture in root.iter("svg"):
             assert float(picture.get("viewBox", "").split()[2]) <= 330
             assert all(
@@ -81,8 +88,7 @@ def test_letters_survive_a_phone(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_caption_is_one_line(name):
-    for state in catalogue[name].states():
-        caption = catalogue[name].lines(**state)[0]
+    for state, (caption, *_) in drawn_states(name):
         assert caption.startswith("<p>"), state
         assert caption.endswith("</p>"), state
         assert len(caption) < 260, state
