@@ -20,7 +20,7 @@ from tests.support.explorables import CHECKS
 
 NAMES = sorted(catalogue)
 SEED = 20261129
-SAMPLES = 60
+SAMPLES = 50
 PHONE = {"width": 390, "height": 844}
 PLAY_MS = 1500
 
