@@ -120,7 +120,7 @@ def small(value: float) -> str:
 
 def differences_panel(known: Facts) -> str:
     """The largest difference of each result on one log axis, and both losses."""
-    parts = [label(0, 14, "Largest difference from the reference, after all events")]
+    parts = [label(0, 14, "Largest differences, after all events")]
     for i, (name, value) in enumerate(zip(NAMES, known.differences, strict=True)):
         y = 30.0 + 46 * i
         right = value < ROUNDING
@@ -157,5 +157,5 @@ def _losses(known: Facts) -> str:
     """What the two losses alone would tell."""
     equal = abs(known.loss - known.reference_loss) < ROUNDING
     if equal and not known.right:
-        return "Equal losses, wrong gradients: the loss cannot tell."
+        return "Equal losses beside wrong gradients."
     return "Equal losses." if equal else "The losses differ."

@@ -94,5 +94,5 @@ def merge_panel(known: Facts) -> str:
         plain = f"{plain} {verdict(known.plain_right)}"
     return svg(
         216, alt, top,
-        label(0, 184, f"{head}: {answer}"), label(0, 208, f"no maximum: {plain}"),
+        label(0, 184, f"{head}: {answer}"), label(0, 208, f"no max: {plain}"),
     )  # fmt: skip

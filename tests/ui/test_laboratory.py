@@ -54,7 +54,7 @@ def test_a_lost_return_shows_equal_losses_beside_wrong_gradients():
         assert float(headline["dK"]) > 0.001
         assert float(headline["dV"]) > 0.001
         assert headline["loss"] == headline["reference loss"]
-        assert "Equal losses, wrong gradients" in "".join(lines)
+        assert "Equal losses beside wrong gradients" in "".join(lines)
 
 
 def test_wrong_results_show_another_loss_too():
