@@ -123,9 +123,9 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     out = Path(app.outdir)
     cppages.clean(out)
     cppages.write_plain_pages(out, str(app.config.html_title), str(app.config.root_doc))
-    from cpcore.ui.static import write_frames
+    from cpcore.ui.static import shown_in, write_frames
 
-    write_frames(out)
+    write_frames(out, shown_in(page.read_text(encoding="utf-8") for page in out.rglob("*.html")))
 
 
 def configure(app: Sphinx, config: Config) -> None:
