@@ -55,9 +55,9 @@ def shard_timeline(events: Iterable[Event]) -> Figure:
         if event.send_to is not None:
             parts.append(box(x + 2, y + 38, 62, 6, filled(event.owner)))
     foot = top + row * count
-    parts += [box(2, foot + 7, 18, 18, OUTLINE), label(26, foot + 21, "holds")]
-    parts += [tile(88, foot + 5, 22, "partial", 0), label(116, foot + 21, "its block")]
-    parts += [box(204, foot + 13, 44, 6, filled(0)), label(254, foot + 21, "sent on")]
+    parts += [box(2, foot + 7, 18, 18, OUTLINE), label(25, foot + 21, "shard it holds")]
+    parts += [tile(134, foot + 5, 22, "partial", 0), label(160, foot + 21, "block")]
+    parts += [box(214, foot + 13, 40, 6, filled(0)), label(260, foot + 21, "sent on")]
     alt = (
         f"Forward pass of {count} ranks: at step t a rank holds the shard of the rank t places "
         f"behind it. {sum(e.verdict == 'empty' for e in turns.values())} of {len(turns)} blocks "
