@@ -28,7 +28,7 @@ from cpcore.ui.svg import (
     text_color,
 )
 
-LEFT, RIGHT = 36.0, 328.0  # where time begins, and where the longest panel ends
+LEFT, RIGHT = 36.0, 314.0  # where time begins, and where the longest panel ends
 TOP, ROW, BAR = 24, 24, 15  # the first rank, one line, and the height of compute in it
 DIGIT = 8.5  # width of a digit in the widest usual font
 MOST_RANKS = 8  # each has a color of its own
@@ -110,8 +110,7 @@ def _panel(name: str, lanes: Lanes, scale: float, alt: str, unit: str) -> str:
     waits = ", ".join(map(num, lanes.waits))
     told = f"{alt} {name}: {num(end)} {unit} long; the ranks wait {waits}." if alt.strip() else ""
     parts = [
-        label(0, 14, name),
-        label(RIGHT, 14, f"{num(end)} {unit}", anchor="end"),
+        label(0, 14, f"{name}: {num(end)} {unit}"),
         *chain.from_iterable(_lane(lanes, rank, scale) for rank in lanes.ranks),
         _steps(lanes, scale, bottom),
         _legend(bottom + 28, any(lanes.transfer)),
