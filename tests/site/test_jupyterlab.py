@@ -118,7 +118,7 @@ def chapters_with(name: str) -> list[str]:
             if mark in path.read_text(encoding="utf-8").replace('\\\\"', '\\"')]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["merge-stepper"])
+@pytest.mark.parametrize("name", ["merge-stepper", "laboratory"])
 def test_a_notebook_runs_and_a_moved_control_redraws_its_picture(
     browser: Browser, lab: tuple[str, str], name: str
 ) -> None:
