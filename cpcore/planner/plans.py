@@ -87,8 +87,9 @@ def attention_time(
     even = (causal_pairs(seq_len) if causal else full_pairs(seq_len)) / around * pair_s
     if plan == "all_gather":
         moved = _gather_s(model, machine, seq_len // cp_size, cp_size)
-        ranks = [rank_pairs(layout, seq_len, cp_size, r) for r in range(cp_size)] if causal else []
-        return AttentionTime(even, max(0.0, max(ranks, default=0) * pair_s - even), moved, moved)
+        each = (rank_pairs(layout, seq_len, cp_size, rank) for rank in range(cp_size))
+        busiest = max(each) * pair_s if causal else even
+        return AttentionTime(even, max(0.0, busiest - even), moved, moved)
     trade, hop = _trade_and_hop_s(model, machine, seq_len // cp_size, inside, around)
     steps = [Step(n * pair_s, hop if t < around - 1 else 0.0) for t, n in enumerate(pairs)]
     waiting = max(0.0, sum(step.compute_s for step in steps) - even)
