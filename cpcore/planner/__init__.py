@@ -32,7 +32,7 @@ from cpcore.planner.overlap import (
     smallest_hidden_chunk,
     smallest_hidden_chunk_backward,
 )
-from cpcore.planner.plans import PLANS, AttentionTime, attention_time
+from cpcore.planner.plans import PLANS, AttentionTime, attention_time, buffer_bytes
 from cpcore.planner.presets import HARDWARE, MODELS, hardware, model_shape
 from cpcore.planner.serving import (
     decode_merge_bytes,
@@ -89,6 +89,7 @@ __all__ = [
     "attention_time",
     "attention_traffic",
     "boundary_bytes",
+    "buffer_bytes",
     "causal_pairs",
     "conditions",
     "decode_merge_bytes",

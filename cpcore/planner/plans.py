@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from cpcore.checks import expected, whole_number
-from cpcore.planner.heads import mixed_traffic
+from cpcore.planner.heads import mixed_traffic, split_heads
 from cpcore.planner.overlap import Step
 from cpcore.planner.shapes import Hardware, ModelShape, positive
 from cpcore.planner.traffic import attention_traffic
@@ -43,10 +43,13 @@ class AttentionTime(NamedTuple):
 
     @property
     def limit(self) -> str:
-        """The largest of the three terms: "compute", "imbalance" or "communication"."""
-        parts = {"compute": self.compute_s, "imbalance": self.waiting_s}
-        parts["communication"] = self.exposed_s
-        return max(parts, key=parts.__getitem__)
+        """What to attack first: "compute" if it fills nine tenths of the time.
+
+        Otherwise the larger loss, "imbalance" (waiting) or "communication" (exposed).
+        """
+        if self.efficiency >= 0.9:
+            return "compute"
+        return "imbalance" if self.waiting_s > self.exposed_s else "communication"
 
 
 def attention_time(
@@ -74,27 +77,56 @@ def attention_time(
         raise expected("plan", f"one of {', '.join(PLANS)}", repr(plan))
     if positive("utilization", utilization) > 1:
         raise expected("utilization", "at most 1", repr(utilization))
-    whole_number("cp_size", cp_size, 1)
+    inside = _inside(plan, whole_number("cp_size", cp_size, 1), degree)
+    around = cp_size // inside
+    pairs = [slowest_pairs(layout, seq_len, around, t, causal=causal) for t in range(around)]
+    speed = machine.peak_flops_per_s * utilization
+    pair_s = attention_flops(1, model.q_heads, model.head_dim) / inside / speed
+    every = causal_pairs(seq_len) if causal else full_pairs(seq_len)
+    even = every / around * pair_s
+    if plan == "all_gather":
+        moved = _gather_s(model, machine, seq_len // cp_size, cp_size)
+        each = (rank_pairs(layout, seq_len, cp_size, rank) for rank in range(cp_size))
+        busiest = max(each) * cp_size if causal else every
+        return AttentionTime(even, (busiest - every) / cp_size * pair_s, moved, moved)
+    trade, hop = _trade_and_hop_s(model, machine, seq_len // cp_size, inside, around)
+    steps = [Step(n * pair_s, hop if t < around - 1 else 0.0) for t, n in enumerate(pairs)]
+    waiting = (sum(pairs) * around - every) / around * pair_s  # whole numbers first: 0 is 0
+    exposed = trade + sum(step.exposed_s for step in steps)
+    return AttentionTime(even, waiting, trade + hop * (around - 1), exposed)
+
+
+def buffer_bytes(
+    plan: str, model: ModelShape, seq_len: int, cp_size: int, *, degree: int | None = None
+) -> int:
+    """What a plan holds beside a rank's own tokens during one layer's forward attention.
+
+    ring: the foreign block in use and the one arriving. all_gather: every foreign block.
+    all_to_all: query, key, value and output of all tokens for its own heads. mixed: the same for
+    the tokens of its group, and two such blocks of the ring. 16-bit elements, equal shards.
+
+    Raises: ValueError for an unknown plan or a degree that the heads or ranks forbid.
+    """
+    if plan not in PLANS:
+        raise expected("plan", f"one of {', '.join(PLANS)}", repr(plan))
+    own = whole_number("seq_len", seq_len, 1) // whole_number("cp_size", cp_size, 1)
+    if plan == "all_gather":
+        return 2 * (cp_size - 1) * own * model.kv_width
+    inside = _inside(plan, cp_size, degree)
+    split = split_heads(model.q_heads, model.kv_heads, inside)
+    block = inside * own * split.kv_heads * 2 * model.head_dim
+    traded = block + inside * own * split.q_heads * 2 * model.head_dim if inside > 1 else 0
+    return 2 * (traded + (2 * block if cp_size > inside else 0))
+
+
+def _inside(plan: str, cp_size: int, degree: int | None) -> int:
+    """Ranks that trade heads: all of them, `degree` of them, or only oneself."""
     inside = cp_size if plan == "all_to_all" else 1
     if plan == "mixed":
         inside = whole_number("degree", degree, 1)
     if cp_size % inside:
         raise expected("degree", f"a divisor of cp_size = {cp_size}", degree)
-    around = cp_size // inside
-    pairs = [slowest_pairs(layout, seq_len, around, t, causal=causal) for t in range(around)]
-    speed = machine.peak_flops_per_s * utilization
-    pair_s = attention_flops(1, model.q_heads, model.head_dim) / inside / speed
-    even = (causal_pairs(seq_len) if causal else full_pairs(seq_len)) / around * pair_s
-    if plan == "all_gather":
-        moved = _gather_s(model, machine, seq_len // cp_size, cp_size)
-        each = (rank_pairs(layout, seq_len, cp_size, rank) for rank in range(cp_size))
-        busiest = max(each) * pair_s if causal else even
-        return AttentionTime(even, max(0.0, busiest - even), moved, moved)
-    trade, hop = _trade_and_hop_s(model, machine, seq_len // cp_size, inside, around)
-    steps = [Step(n * pair_s, hop if t < around - 1 else 0.0) for t, n in enumerate(pairs)]
-    waiting = max(0.0, sum(step.compute_s for step in steps) - even)
-    exposed = trade + sum(step.exposed_s for step in steps)
-    return AttentionTime(even, waiting, trade + hop * (around - 1), exposed)
+    return inside
 
 
 def _gather_s(model: ModelShape, machine: Hardware, tokens: int, ranks: int) -> float:

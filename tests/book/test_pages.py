@@ -313,8 +313,10 @@ def test_the_package_page_shows_every_public_name_once() -> None:
 def test_the_package_page_shows_every_name_of_the_planner_once() -> None:
     page = section(text("api.md"), PLANNER_SECTION)
     listed = re.findall(r"^   (\w+)$", page, re.MULTILINE)
-    shown = re.findall(r"^\.\. auto(?:function|class|data):: (\w+)$", page, re.MULTILINE)
-    assert sorted(listed) == sorted(shown) == sorted(planner.__all__)
+    shown = re.findall(r"^\.\. (?:auto(?:function|class)|py:data):: (\w+)$", page, re.MULTILINE)
+    data = [name for name in shown if name.isupper()]  # the summary would show what a dict is
+    assert sorted(shown) == sorted(planner.__all__)
+    assert sorted([*listed, *data]) == sorted(shown)
 
 
 def test_every_public_member_is_on_the_package_page() -> None:

@@ -182,15 +182,37 @@ def test_full_attention_waits_for_no_one() -> None:
         assert found.compute_s == pytest.approx(4 * 64 * 64 / 4 * 24 / F)
 
 
+def test_buffers_of_ring_and_gather_are_those_of_residency() -> None:
+    sizes: dict[str, int] = {"q_heads": 6, "kv_heads": 2, "head_dim": 4}
+    held = planner.residency([16] * 4, 0, "ring", **sizes)
+    blocks = 2 * held.remote_block  # in use, and arriving; 2 bytes each
+    assert planner.buffer_bytes("ring", MODEL, 64, 4) == 2 * blocks
+    held = planner.residency([16] * 4, 0, "all_gather", **sizes)
+    assert planner.buffer_bytes("all_gather", MODEL, 64, 4) == 2 * held.remote_block
+    assert planner.buffer_bytes("ring", MODEL, 64, 1) == 0
+    assert planner.buffer_bytes("all_to_all", MODEL, 64, 1) == 0
+
+
+def test_buffers_of_a_trade_are_the_heads_of_one_rank_for_all_its_tokens() -> None:
+    """6 query and 2 key/value heads of 4 over 2 ranks: 3 and 1 heads, of 64 or of 32 tokens."""
+    assert planner.buffer_bytes("all_to_all", MODEL, 64, 2) == 2 * 64 * (3 * 2 + 2) * 4
+    mixed = 2 * 32 * ((3 * 2 + 2) + 2 * 2) * 4  # 4 ranks: a trade of 2, and two blocks of a ring
+    assert planner.buffer_bytes("mixed", MODEL, 64, 4, degree=2) == mixed
+    with refused("plan", "one of ring, all_gather, all_to_all, mixed", "'star'"):
+        planner.buffer_bytes("star", MODEL, 64, 4)
+    with refused("degree", "one of 1, 2, 6", "4"):
+        planner.buffer_bytes("all_to_all", MODEL, 64, 4)
+
+
 @pytest.mark.parametrize(
     ("times", "limit", "efficiency"),
     [
-        ((3.0, 1.0, 9.0, 1.0), "compute", 0.6),
-        ((1.0, 3.0, 9.0, 1.0), "imbalance", 0.2),
-        ((1.0, 1.0, 9.0, 3.0), "communication", 0.2),
+        ((9.0, 0.5, 9.0, 0.5), "compute", 0.9),
+        ((8.0, 1.5, 9.0, 0.5), "imbalance", 0.8),
+        ((8.0, 0.5, 9.0, 1.5), "communication", 0.8),
     ],
 )
-def test_the_largest_term_is_the_limit(
+def test_the_limit_is_compute_or_the_larger_loss(
     times: tuple[float, ...], limit: str, efficiency: float
 ) -> None:
     found = planner.AttentionTime(*times)
