@@ -88,11 +88,10 @@ def ledger(
     >>> [(row.rank, row.phase, row.elements_sent) for row in rows][2:6]
     [(0, 'replay', 8), (1, 'replay', 12), (0, 'return', 12), (1, 'return', 8)]
     """
-    value_dim = head_dim if value_dim is None else value_dim
-    counts = {"q_heads": q_heads, "kv_heads": kv_heads}
-    counts |= {"head_dim": head_dim, "value_dim": value_dim}
-    for name, size in counts.items():
-        whole_number(name, size, 1)
+    # As Python's integers: products of numpy's small ones would wrap around.
+    q_heads, kv_heads = whole_number("q_heads", q_heads, 1), whole_number("kv_heads", kv_heads, 1)
+    head_dim = whole_number("head_dim", head_dim, 1)
+    value_dim = whole_number("value_dim", head_dim if value_dim is None else value_dim, 1)
     if q_heads % kv_heads:
         raise expected("kv_heads", f"a divisor of q_heads = {q_heads}", kv_heads)
     kv = whole_number("element_bytes", element_bytes, 1)
