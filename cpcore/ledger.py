@@ -22,8 +22,9 @@ class LedgerRow(NamedTuple):
     messages counts sends from rank to rank, each piece of a shard cut by `max_block` being one.
     collectives counts the library calls that stand for them.
     remote_block: the most foreign keys and values in use at once. online_state: output, sum and max
-    of every row. workspace: the largest tile of scores. buffers: a second remote block, received
-    while one is in use, and one message of gradients each way.
+    of every row. workspace: the scores of the largest block, not cut into tiles. buffers: a second
+    remote block, received while one is in use (none after a collective, which has brought all), and
+    one message of gradients each way.
 
     Units: qkv … buffers in elements of one sequence; resident_bytes their total in bytes.
     """
@@ -134,9 +135,9 @@ def _traffic(turns: dict[str, list[list[Event]]], phase: str, rank: int, of: _Si
 def _resident(turns: dict[str, list[list[Event]]], rank: int, own: int, of: _Sizes) -> LedgerRow:
     by_phase = {phase: ranks[rank] for phase, ranks in turns.items()}
     forward, replay = by_phase.get("forward", []), by_phase.get("replay", [])
-    arriving = [event.received_tokens for event in forward]
-    gathered = any(event.collective for event in forward)
-    remote = sum(arriving) if gathered else max(arriving, default=0)
+    arriving = [[event.received_tokens for event in phase] for phase in (forward, replay)]
+    gathered = any(event.collective for event in (*forward, *replay))
+    remote = max(sum(tokens) if gathered else max(tokens, default=0) for tokens in arriving)
     tiles = [e.key_stop - e.key_start for e in (*forward, *replay) if e.verdict != "empty"]
     returning = by_phase.get("return", [])
     message = max((max(e.sent_tokens, e.received_tokens) for e in returning), default=0)

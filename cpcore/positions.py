@@ -18,7 +18,7 @@ def rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0) -> Arra
     The product of two rotated rows depends on the difference of their positions only, so both
     must be counted from the same origin.
 
-    Shapes: x (…, S, D), D even; positions (S,), in radians per unit of frequency; result as x.
+    Shapes: x (…, S, D), D even; positions (S,), integers of at least 0; result as x.
     Raises: ValueError for an odd width, positions that do not fit, a base that is not positive or
         too small, or finite numbers that do not fit their dtype when turned.
     Source: Su et al. 2021 (arXiv:2104.09864); the pairing of halves is that of GPT-NeoX.
