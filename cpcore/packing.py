@@ -49,7 +49,7 @@ class Packed:
         array = np.asarray(x)
         if not -array.ndim <= axis < array.ndim or array.shape[axis] != len(self.documents):
             raise expected("x", f"{len(self.documents)} positions along axis {axis}", array.shape)
-        return np.take(array, self.real, axis=axis)
+        return np.take(array, self.real.astype(np.intp), axis=axis)
 
 
 def pad_packed(cu_seqlens: ArrayLike, multiple: int) -> Packed:
