@@ -25,7 +25,9 @@ from cpcore.ui.explorable import Explorable
 from cpcore.ui.page_output import bundle, figures
 
 CELL = "<cell "  # file names of cells start like this
-FLUSH_S = 0.05  # a loop that prints must not flood the page
+# A loop that prints must not flood the page: what is printed leaves at once, until so many
+# messages have left in a short time; then that many a second.
+BURST, RATE = 200, 20
 LIMIT = 200_000  # characters of one run: more would stall the page
 
 
@@ -52,7 +54,8 @@ class Session:
         self._send = send  # takes one output as JSON
         self._pieces: list[str] = []
         self._open = ""  # the stream that the pieces belong to
-        self._sent_at, self._room = 0.0, LIMIT
+        self._free, self._counted = float(BURST), time.monotonic()
+        self._room = LIMIT
         self._shown: dict[str, Explorable] = {}
         self._space: dict[str, Any] = {}
         os.environ.setdefault("MPLBACKEND", "agg")
@@ -68,7 +71,8 @@ class Session:
     async def run(self, number: int, source: str) -> bool:
         """Run one cell; True if it ended without an error. Outputs go to `send`."""
         name = f"{CELL}{number}>"
-        linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+        lines = [line + "\n" for line in source.split("\n")]
+        linecache.cache[name] = (len(source), None, lines, name)
         self._room = LIMIT
         out, err = Stream("stdout", self._write), Stream("stderr", self._write)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -124,14 +128,17 @@ class Session:
         self._room -= len(text)
         if self._room <= 0:
             self._pieces.append(f"\n... the page shows the first {LIMIT:,} characters\n")
-        if time.monotonic() - self._sent_at > FLUSH_S:
+        now = time.monotonic()
+        self._free = min(BURST, self._free + RATE * (now - self._counted))
+        self._counted = now
+        if self._free >= 1:
+            self._free -= 1
             self._flush()
 
     def _flush(self) -> None:
         text, self._pieces = "".join(self._pieces), []
         if text:
             self._send(json.dumps({"kind": "stream", "name": self._open, "text": text}))
-            self._sent_at = time.monotonic()
 
     def _output(self, kind: str, **parts: object) -> None:
         self._flush()

@@ -76,6 +76,11 @@
     return line.match(/^ */)[0] + (/:\s*$/.test(line) ? "    " : "");
   }
 
+  // Field and code box must place every letter alike, whatever the theme says about code.
+  const ALIKE = ["fontFamily", "fontSize", "fontWeight", "lineHeight", "letterSpacing", "tabSize"];
+  ALIKE.push("paddingTop", "paddingRight", "paddingBottom", "paddingLeft");
+  ALIKE.push("borderTopWidth", "borderRightWidth", "borderBottomWidth", "borderLeftWidth");
+
   /* A text field over the code box `pre`, which keeps showing the colored text.
    *
    * Tab indents, so the keyboard needs a way out: Escape, then Tab. The label says so.
@@ -113,9 +118,12 @@
         leaving = event.key === "Escape";
       }
     });
+    const style = getComputedStyle(pre);
+    ALIKE.forEach(function (name) {
+      field.style[name] = style[name];
+    });
     pre.parentNode.classList.add("cp-editing");
-    pre.tabIndex = -1;
-    pre.setAttribute("aria-hidden", "true");
+    pre.inert = true; // what it shows, the field says
     pre.after(field);
     field.focus();
     return {
@@ -123,8 +131,7 @@
       close: function () {
         field.remove();
         pre.parentNode.classList.remove("cp-editing");
-        pre.tabIndex = 0;
-        pre.removeAttribute("aria-hidden");
+        pre.inert = false;
       },
     };
   }

@@ -4,6 +4,7 @@
 
   const script = document.currentScript;
   const MB = 1e6;
+  const SMALLEST = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]); // a WebAssembly module
   let worker = null;
   let booted = null; // promise of the start; null before and after a worker's life
   let packages = [];
@@ -20,13 +21,15 @@
         "read the book online. Text and explorables work here too."
       );
     }
-    if (typeof WebAssembly !== "object" || typeof Worker !== "function") {
-      return (
-        "Python needs WebAssembly and workers, and this browser does not let pages use them. " +
-        "Text and explorables work all the same."
-      );
+    try {
+      if (typeof Worker === "function" && new WebAssembly.Module(SMALLEST)) return "";
+    } catch (error) {
+      // the browser has no WebAssembly, or a setting or policy forbids it
     }
-    return "";
+    return (
+      "Python needs WebAssembly and workers, and this browser does not let the page use them. " +
+      "Text and explorables work all the same."
+    );
   }
 
   function ask(op, question) {
@@ -52,6 +55,8 @@
       if (output) output(said.output);
     } else if (said.op === "loaded") {
       if (progress) tell(said.bytes, said.total);
+    } else if (said.op === "broken") {
+      stop("an error broke it");
     } else if (said.id in waiting) {
       const answer = waiting[said.id];
       delete waiting[said.id];

@@ -17,6 +17,12 @@
     const fetch = self.fetch.bind(self);
     const load = self.importScripts.bind(self);
     const begun = new Map();
+    let fail = null;
+    // Pyodide waits for ever for a core file that does not come.
+    const failed = new Promise(function (resolve, reject) {
+      fail = reject;
+    });
+    failed.catch(function () {});
     let sizes = {};
     let loaded = 0;
     let total = 0;
@@ -53,7 +59,7 @@
       total = names.reduce((sum, name) => sum + sizes[name], 0);
       names.filter((name) => !name.endsWith(".js")).forEach(function (name) {
         const coming = begin(name);
-        coming.catch(function () {}); // whoever takes it hears of the error
+        coming.catch(fail);
         begun.set(name, coming);
       });
     }
@@ -70,7 +76,7 @@
       load(address + "?v=" + version);
       count(sizes[nameOf(address)]);
     };
-    return { json: json, start: start, take: take };
+    return { json: json, start: start, take: take, failed: failed };
   }
 
   /* The wheels of these packages and of all that they need. */
@@ -97,18 +103,18 @@
     from.start(core.concat(wheels(packages, lock.packages)), manifest.files);
     self.importScripts(folder + "pyodide.js");
     const quiet = function () {};
-    const pyodide = await self.loadPyodide({
-      indexURL: folder,
-      packages: packages,
-      stdout: quiet,
-      stderr: quiet,
-    });
+    const options = { indexURL: folder, packages: packages, stdout: quiet, stderr: quiet };
+    const pyodide = await Promise.race([self.loadPyodide(options), from.failed]);
     const zip = await (await from.take("cpcore.zip")).arrayBuffer();
     pyodide.unpackArchive(zip, "zip", { extractDir: "/lib/python3.12/site-packages" });
     const send = function (output) {
       post({ op: "output", output: JSON.parse(output) });
     };
     session = pyodide.pyimport("cpcore.ui.page").Session(send);
+    // What ends Python itself ends without an answer to the cell that did it.
+    pyodide._api.on_fatal = function () {
+      post({ op: "broken" });
+    };
     lockUp();
     // Holds the fetch of before if something of the start has imported it.
     pyodide.runPython("import sys; sys.modules.pop('pyodide.http', None); del sys");
