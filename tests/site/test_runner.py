@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
-from cpcore.ui import catalogue
+from cpcore.ui import catalogue, network_lab
+from tests.site.test_explorables import misplaced_text
 from tests.support.browser import (
     SCHEMES,
     Record,
@@ -52,6 +53,7 @@ def started(address: str, browser: Browser) -> Iterator[tuple[Page, Record, list
         )
         assert not [r for r in seen.responses if "/pyodide/" in r.url], "fetched before Run"
         assert Desk(page).run(1).startswith("Ran in")
+        assert [r for r in seen.responses if "/pyodide/" in r.url], "seen only after Run"
         yield page, seen, page.evaluate("window.notes")
 
 
@@ -137,8 +139,19 @@ def test_loading_says_what_and_how_much(
     assert f"of {sum(loaded) / 1e6:.1f} MB" in notes[0]
     assert notes[0].startswith("Loading Python, numpy, cpcore: ")
     script = (ROOT / "book/assets/page/runner.js").read_text(encoding="utf-8")
-    assert f'SIZE = "{sum(loaded) / 1e6:.0f} MB"' in script
+    size = f"{sum(loaded) / 1e6:.0f} MB"
+    assert f'SIZE = "{size}"' in script
+    assert f"about {size}" in (ROOT / "book/index.md").read_text(encoding="utf-8")
     assert sum(loaded) <= MAX_BYTES
+
+
+def test_explorables_say_that_their_pictures_are_stored(address: str, browser: Browser) -> None:
+    for path, shown in ((PAGE, True), ("book/explorables.html", False)):
+        with visiting(browser, address) as (page, _):
+            page.goto(address + path)
+            mode = page.locator(".cp-ready .cp-mode").first
+            assert mode.is_visible() == shown, path
+            assert mode.inner_text() == "stored pictures"
 
 
 def test_only_pages_with_cells_load_the_runner(site: Path) -> None:
@@ -333,20 +346,47 @@ def test_a_live_explorable_is_drawn_by_python(desk: Desk) -> None:
     assert [json.loads(line) for line in said.splitlines()] == expected
 
 
-def test_an_explorable_switches_to_python_and_back(desk: Desk) -> None:
+SAME_PICTURE = """(shown, html) => {
+  const text = e => e.innerHTML.replace(/\\s+/g, " ").replace(/> </g, "><").trim();
+  const drawn = document.createElement("div");
+  drawn.innerHTML = html;
+  return text(shown.querySelector(".cp-say")) + text(shown.querySelector(".cp-stage")) ===
+    text(drawn);
+}"""
+
+
+def test_a_shown_explorable_is_drawn_by_python_beyond_the_stored_pictures(desk: Desk) -> None:
+    desk.try_out(FREE, "from cpcore.ui import network_lab\nnetwork_lab")
+    box = desk.outputs(FREE).locator(".cp-explorable")
+    assert box.locator(".cp-mode").is_visible()
+    assert box.locator(".cp-mode").inner_text() == "live: drawn by Python"
+    desk.page.set_viewport_size(PHONE)
+    box.get_by_label("x", exact=True).fill("9")  # the stored pictures end at 3 and 2
+    box.get_by_label("w", exact=True).fill("-9")
+    for step in range(1, 5):
+        box.get_by_role("button", name="Step", exact=True).click()
+        caption, *parts = network_lab.lines(x=9, w=-9, step=step)
+        html = caption + "".join(parts)
+        desk.page.wait_for_function(
+            f"([e, html]) => ({SAME_PICTURE})(e, html)", arg=[box.element_handle(), html]
+        )
+        assert not misplaced_text(box), step
+    desk.page.set_viewport_size({"width": 1280, "height": 720})
+
+
+def test_a_readers_own_drawing_replaces_that_of_the_catalogue(desk: Desk) -> None:
     desk.try_out(
         FREE,
         "from dataclasses import replace\nfrom cpcore.ui import network_lab\n"
-        "def drawing(**state):\n    return '<p>now ' + str(state['x']) + '</p>', '<p>live</p>'\n"
+        "def drawing(**state):\n"
+        "    return '<p>now ' + str(state['x']) + '</p>', '<p>live<script>1</script></p>'\n"
         "replace(network_lab, drawing=drawing)",
     )
     box = desk.outputs(FREE).locator(".cp-explorable")
-    assert box.locator(".cp-mode").inner_text() == "live: drawn by Python"
-    slider = box.get_by_label("x", exact=True)
-    slider.fill("9")  # the stored pictures end at 3
-    desk.page.wait_for_function("e => e.textContent === 'now 9'", arg=box.locator(
-        ".cp-say").element_handle())  # fmt: skip
-    assert box.locator(".cp-stage").inner_text() == "live"
+    box.get_by_label("x", exact=True).fill("8")
+    said = box.locator(".cp-say").element_handle()
+    desk.page.wait_for_function("e => e.textContent === 'now 8'", arg=said)
+    assert box.locator(".cp-stage").inner_html() == "<p>live</p>"
 
 
 def test_the_keyboard_runs_edits_and_leaves(desk: Desk) -> None:

@@ -274,7 +274,7 @@
       return builders[control.kind](control, changed, quiet);
     });
     var reset = element("button", { type: "button", textContent: "Reset", className: "cp-reset" });
-    var mode = element("span", { className: "cp-mode", hidden: !window.cpRunner });
+    var mode = element("span", { className: "cp-mode" });
     var drawing = false; // Python draws now
     var again = false; // the controls moved meanwhile
     var outside = false; // the picture shown lies beyond the stored ones
@@ -384,6 +384,7 @@
       controls.forEach(function (control) {
         if (control.widen) control.widen(Boolean(draw));
       });
+      mode.hidden = !window.cpRunner; // this page has no Python
       mode.textContent = draw ? "live: drawn by Python" : "stored pictures";
       if (!draw && (drawing || outside)) changed();
       outside = false;

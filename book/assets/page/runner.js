@@ -392,6 +392,7 @@
     announcer = element("div", { className: "cp-run-status", role: "status" });
     document.querySelector(".bd-article").append(announcer);
     recall();
+    window.cpExplorables.connect(null); // they say which way they are drawn
   }
 
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
