@@ -30,7 +30,7 @@ lab: env-all ## JupyterLab on the notebooks
 notebooks: env-all ## execute every notebook again and store it in normal form
 	@$(VPY) -m scripts.notebooks
 
-mutants: env-all ## mutation tests of chunks, masks and layouts
+mutants: env-all ## mutation tests of the core (half an hour or more)
 	@$(VPY) -m scripts.mutants
 
 clean: ## remove what the commands made, except .venv and downloads

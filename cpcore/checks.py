@@ -39,6 +39,13 @@ def accumulate_dtype(*dtypes: DTypeLike) -> np.dtype[Any]:
     return np.result_type(np.float32, *dtypes)
 
 
+def truth(argument: str, value: object) -> bool:
+    """`value` as a bool; anything else is refused, however true it looks."""
+    if not isinstance(value, bool | np.bool_):
+        raise expected(argument, "True or False", repr(value))
+    return bool(value)
+
+
 def whole_number(argument: str, value: object, least: int) -> int:
     """`value` as an int of at least `least`; bool and float are refused."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, expected, whole_number
+from cpcore.checks import Array, any_array, expected, whole_number
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Dropout:
 
 def _word(argument: str, index: ArrayLike) -> Array:
     """The index as 32-bit words; one that does not fit is refused, not wrapped around."""
-    array = np.asarray(index)
+    array = any_array(argument, index)
     if not (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
         raise expected(argument, "integers", array.dtype)
     for end in (array.min(initial=0), array.max(initial=0)):

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from cpcore.checks import Array, expected
-from cpcore.layouts import Layout
 from cpcore.schedule import Event
 
 Block = tuple[Array, ...]
@@ -57,17 +56,6 @@ class Mailbox:
         for (sender, receiver), queue in self._queues.items():
             if queue:
                 raise expected("events", f"rank {receiver} to take all from {sender}", queue[0][:3])
-
-
-def check_events(events: Iterable[Event], layout: Layout) -> list[Event]:
-    """The events as a list: each names ranks of the layout, and keys that its owner has."""
-    events, ranks, lengths = list(events), range(layout.cp_size), layout.lengths
-    for event in events:
-        if event.rank not in ranks or event.owner not in ranks:
-            raise expected("events", f"ranks below {layout.cp_size}", event)
-        if not 0 <= event.key_start <= event.key_stop <= lengths[event.owner]:
-            raise expected("events", f"keys within the owner's {lengths[event.owner]}", event)
-    return events
 
 
 def by_step(events: Iterable[Event]) -> Iterator[list[Event]]:

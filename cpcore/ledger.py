@@ -11,6 +11,7 @@ from itertools import product
 from typing import NamedTuple
 
 from cpcore.checks import expected, whole_number
+from cpcore.event_checks import check_events
 from cpcore.layouts import Layout
 from cpcore.schedule import Event
 
@@ -18,7 +19,8 @@ from cpcore.schedule import Event
 class LedgerRow(NamedTuple):
     """One rank in one phase; in phase "resident" the traffic is 0 and the rest is filled.
 
-    messages counts sends from rank to rank, collectives the library calls that stand for them.
+    messages counts sends from rank to rank, each piece of a shard cut by `max_block` being one.
+    collectives counts the library calls that stand for them.
     remote_block: the most foreign keys and values in use at once. online_state: output, sum and max
     of every row. workspace: the largest tile of scores. buffers: a second remote block, received
     while one is in use, and one message of gradients each way.
@@ -78,8 +80,8 @@ def ledger(
     state, lse and scores have `state_bytes`. No closed form is used: all is counted from events.
 
     Units: elements and bytes are of one sequence; multiply by the batch.
-    Raises: ValueError for a size below 1, heads that do not group, or an event of a rank that the
-        layout does not have.
+    Raises: ValueError for a size below 1, heads that do not group, or events that name ranks or
+        keys which the layout does not have. A part of a schedule is counted as what it is.
 
     >>> from cpcore import from_lengths as cut, schedule
     >>> rows = ledger(schedule(cut([2, 3]), None), cut([2, 3]), q_heads=1, kv_heads=1, head_dim=2)
@@ -107,9 +109,7 @@ def ledger(
 def _turns(events: Iterable[Event], layout: Layout) -> dict[str, list[list[Event]]]:
     """The events of each phase that occurs, rank by rank."""
     turns: dict[str, list[list[Event]]] = {}
-    for event in events:
-        if not 0 <= event.rank < layout.cp_size:
-            raise expected("events", f"ranks below {layout.cp_size} like the layout", event.rank)
+    for event in check_events(events, layout):
         turns.setdefault(event.phase, [[] for _ in layout.owned])[event.rank].append(event)
     return turns
 

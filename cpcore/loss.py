@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from cpcore.checks import (
     Array,
     accumulate_dtype,
+    any_array,
     expected,
     float_array,
     index_array,
@@ -44,7 +45,7 @@ def next_token_labels(tokens: ArrayLike, documents: ArrayLike | None = None) -> 
     labels = np.append(ids[1:], IGNORE)[: len(ids)]
     if documents is None:
         return labels
-    docs = np.asarray(documents)
+    docs = any_array("documents", documents)
     if docs.shape != ids.shape or not (docs.size == 0 or np.issubdtype(docs.dtype, np.integer)):
         raise expected("documents", f"{len(ids)} integers", f"{docs.dtype} of shape {docs.shape}")
     if docs.size and docs.min() < -1:
@@ -87,14 +88,22 @@ def loss_gradient(logits: ArrayLike, labels: ArrayLike, count: int) -> Array:
 
 
 def mean_loss(parts: Iterable[LossSum]) -> float:
-    """Σ of sums over Σ of counts: the mean over all tokens that count; 0 if there is none."""
+    """Σ of sums over Σ of counts: the mean over all tokens that count; 0 if there is none.
+
+    Raises: ValueError unless every part is a LossSum: a bare number would have no count.
+    """
+    if not isinstance(parts, Iterable) or isinstance(parts, LossSum):
+        raise expected("parts", "an iterable of LossSum", type(parts).__name__)
     parts = list(parts)
+    for part in parts:
+        if not isinstance(part, LossSum):
+            raise expected("parts", "an iterable of LossSum", f"one of {type(part).__name__}")
     return float(sum(part.sum for part in parts) / max(1, sum(part.count for part in parts)))
 
 
 def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[Array, Array, Array]:
     """logits in at least float32, 0 where no label counts; labels; and which of them count."""
-    scores, ids = float_array("logits", logits), np.asarray(labels)
+    scores, ids = float_array("logits", logits), any_array("labels", labels)
     if scores.ndim != 2 or scores.shape[-1] == 0:
         raise expected("logits", "shape (S, vocabulary)", scores.shape)
     if ids.shape != scores.shape[:1] or not (ids.size == 0 or np.issubdtype(ids.dtype, np.integer)):

@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, any_array, expected, index_array, integers, whole_number
+from cpcore.checks import Array, any_array, expected, index_array, integers, truth, whole_number
 
 Verdict = Literal["empty", "full", "partial"]
 
@@ -33,8 +33,7 @@ class Visibility:
     relation: Array | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.causal, bool | np.bool_):
-            raise expected("causal", "True or False", repr(self.causal))
+        truth("causal", self.causal)
         if self.window is not None:
             object.__setattr__(self, "window", whole_number("window", self.window, 1))
         if self.documents is not None:

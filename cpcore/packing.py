@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, expected, index_array, whole_number
+from cpcore.checks import Array, any_array, expected, index_array, whole_number
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +26,14 @@ class Packed:
     def pad(self, x: ArrayLike, axis: int = -2, fill: float = 0) -> Array:
         """`x` of S positions spread over the padded slots, `fill` between.
 
-        Raises: ValueError unless x has one entry per real token along `axis`, or for a fill that an
-            array of integers cannot hold.
+        Raises: ValueError unless x holds numbers or bools, one entry per real token along `axis`,
+            or for a fill that is no number or that an array of integers cannot hold.
         """
-        array = np.asarray(x)
+        array = any_array("x", x)
+        if array.dtype.kind not in "biuf":
+            raise expected("x", "bools, integers or floating numbers", array.dtype)
+        if not isinstance(fill, bool | int | float | np.bool_ | np.integer | np.floating):
+            raise expected("fill", "a number", repr(fill))
         if not -array.ndim <= axis < array.ndim or array.shape[axis] != len(self.real):
             raise expected("x", f"{len(self.real)} positions along axis {axis}", array.shape)
         if array.dtype.kind in "biu":
@@ -46,7 +50,7 @@ class Packed:
 
         Raises: ValueError unless x has one entry per padded slot along `axis`.
         """
-        array = np.asarray(x)
+        array = any_array("x", x)
         if not -array.ndim <= axis < array.ndim or array.shape[axis] != len(self.documents):
             raise expected("x", f"{len(self.documents)} positions along axis {axis}", array.shape)
         return np.take(array, self.real.astype(np.intp), axis=axis)

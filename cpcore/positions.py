@@ -7,7 +7,7 @@ rank that counts from its own first token rotates by the wrong angle, whatever i
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, expected, float_array, index_array
+from cpcore.checks import Array, any_array, expected, float_array, index_array
 
 
 def rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0) -> Array:
@@ -46,7 +46,7 @@ def document_positions(documents: ArrayLike) -> Array:
     Shapes: documents (S,), result (S,).
     Raises: ValueError unless documents is a 1-D integer array.
     """
-    ids = np.asarray(documents)
+    ids = any_array("documents", documents)
     if ids.ndim != 1 or not (ids.size == 0 or np.issubdtype(ids.dtype, np.integer)):
         raise expected("documents", "a 1-D integer array", f"{ids.dtype} of shape {ids.shape}")
     pos = np.arange(len(ids))

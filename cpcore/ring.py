@@ -13,7 +13,8 @@ from cpcore.checks import Array, accumulate_dtype, expected, score_scale
 from cpcore.chunk_inputs import chunked_inputs, simulation_inputs
 from cpcore.chunks import attention_chunk_stats, empty_stats, finalize, merge_chunk_stats
 from cpcore.dropout import Dropout
-from cpcore.exchange import check_events, pass_blocks
+from cpcore.event_checks import check_events, check_lost_return
+from cpcore.exchange import pass_blocks
 from cpcore.layouts import Layout
 from cpcore.masks import Visibility
 from cpcore.replay import return_gradients
@@ -108,10 +109,12 @@ def simulate(
     if dropout is not None and not isinstance(dropout, Dropout):
         raise expected("dropout", "a Dropout or None", type(dropout).__name__)
     ring = protocol.startswith("ring")
-    events = check_events(planned if events is None else events, layout)
-    sim = simulation_with(fault, layout)(
-        arrays, layout, rule, score_scale(scale, arrays[0].shape[-1]), dropout
-    )
+    phases = ("forward", "replay") if backward else ("forward",)
+    events = check_events(planned if events is None else events, layout, phases)
+    simulation = simulation_with(fault, layout)
+    if backward:
+        check_lost_return(fault, events)
+    sim = simulation(arrays, layout, rule, score_scale(scale, arrays[0].shape[-1]), dropout)
     shards = list(zip(sim.k, sim.v, strict=True))
 
     pass_blocks((e for e in events if e.phase == "forward"), shards, ring, sim.attend)

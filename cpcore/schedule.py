@@ -5,10 +5,11 @@ so that they cannot disagree. Leaves out every array: events carry positions and
 """
 
 from collections.abc import Iterator
+from functools import cache
 from itertools import product, zip_longest
 from typing import Literal, NamedTuple
 
-from cpcore.checks import expected, whole_number
+from cpcore.checks import expected, truth, whole_number
 from cpcore.layouts import Layout
 from cpcore.masks import Verdict, Visibility
 from cpcore.work import find_runs, judge
@@ -58,7 +59,7 @@ def schedule(
     A block that its rank may not see is skipped by its verdict, never by leaving out its message:
     the next rank needs it. An empty shard is still one message, of 0 tokens.
 
-    Raises: ValueError for an unknown protocol or a max_block below 1.
+    Raises: ValueError for an unknown protocol, a max_block below 1 or a backward that is no bool.
     Source: Liu et al. 2023, Ring Attention (arXiv:2310.01889), for `ring`.
     """
     if not isinstance(layout, Layout):
@@ -68,7 +69,7 @@ def schedule(
     if protocol not in PROTOCOLS:
         raise expected("protocol", f"one of {', '.join(PROTOCOLS)}", repr(protocol))
     size = whole_number("max_block", layout.seq_len + 1 if max_block is None else max_block, 1)
-    return _events(_Turns(layout, visibility, protocol, size), backward)
+    return _events(_Turns(layout, visibility, protocol, size), truth("backward", backward))
 
 
 def _events(turns: "_Turns", backward: bool) -> Iterator[Event]:
@@ -100,6 +101,7 @@ class _Turns:
             [find_runs(self.rule, pos[a:b]) for a, b in pieces]
             for pos, pieces in zip(layout.owned, self.pieces, strict=True)
         ]
+        self.work = cache(self._work)  # the replay meets the blocks of the forward pass again
 
     def keys_and_values(self, phase: Phase, step: int, rank: int) -> Iterator[Event]:
         """Compute with the shard of the owner `step` places behind, and move keys and values."""
@@ -112,7 +114,7 @@ class _Turns:
             outgoing = self.pieces[rank] if step > 0 else []
         incoming = self.pieces[owner] if step > 0 else []
         for i, piece, out, into in _aligned(self.pieces[owner], outgoing, incoming):
-            verdict, pairs = self._work(rank, owner, i)
+            verdict, pairs = self.work(rank, owner, i)
             sides = *_side(out, send_to), *_side(into, recv_from)
             yield Event(
                 phase, step, rank, owner, *piece, verdict, pairs, "kv", *sides, self.collective

@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from scripts.site_page import read_page
+from scripts.site_policy import policy_faults
 
 MAX_PAGE_BYTES = 1_200_000
 MAX_PAGE_GZIP_BYTES = 350_000
@@ -95,6 +96,10 @@ class Site:
         found += [f"id {key!r} used {n} times" for key, n in Counter(page.ids).items() if n > 1]
         return found + [f"image without alt: {src}" for src in page.bare_images]
 
+    def policy(self, path: Path) -> list[str]:
+        """What the page's content policy allows or blocks and should not."""
+        return policy_faults(self.texts[path])
+
     def weight(self, path: Path) -> tuple[int, int]:
         """Bytes, plain and gzipped, that opening a page loads, fonts apart."""
         files = {path} | {self.target(path, url.split("?")[0]) for url in self.pages[path].loads}
@@ -133,7 +138,8 @@ def check_site(out: Path) -> list[str]:
     site = Site(out)
     if not site.pages:
         return [f"{out}: no page was built"]
-    checks = [site.dead_links, site.outside_loads, site.formulas, site.content, site.budget]
+    checks = [site.dead_links, site.outside_loads, site.formulas, site.content, site.policy]
+    checks.append(site.budget)
     found = [
         f"{site.name(path)}: {problem}"
         for path in site.pages

@@ -16,6 +16,8 @@ import nbformat
 from pybtex.database import parse_file
 from pybtex.richtext import Text
 
+from cpcore.ui import catalogue
+
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
 # Section of the page by the entry's keyword, in the order of the page.
@@ -38,7 +40,7 @@ WORDS_PER_MINUTE = 180
 MINUTES_PER_CELL = 0.5  # read it, run it, compare the output with the prediction
 MINUTES_PER_EXPLORABLE = 3
 MINUTES_PER_EXERCISE = 8
-EXPLORABLE = re.compile(r"^(\w+_(?:explorer|stepper|lab))$")
+EXPLORABLES = {name.replace("-", "_") for name in catalogue}  # as a cell's last line shows one
 
 
 def plain(latex: str) -> str:
@@ -97,7 +99,7 @@ def counts(notebook: Any) -> dict[str, int]:
     return {
         "words": len(prose.split()),
         "cells": len(code),
-        "explorables": sum(bool(EXPLORABLE.match(line)) for line in last),
+        "explorables": sum(line in EXPLORABLES for line in last),
         "exercises": len(re.findall(r"^\*\*(?:Exercise )?\d+\. ", prose, re.MULTILINE)),
     }
 

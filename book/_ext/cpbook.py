@@ -17,6 +17,7 @@ from typing import Any
 
 import cpdocs
 import cppages
+import cppolicy
 import mathserver
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -140,9 +141,10 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     out = Path(app.outdir)
     cppages.clean(out)
     cppages.write_plain_pages(out, str(app.config.html_title), str(app.config.root_doc))
-    from cpcore.ui.static import write_frames
+    from cpcore.ui.static import shown_in, write_frames
 
-    write_frames(out)
+    write_frames(out, shown_in(page.read_text(encoding="utf-8") for page in out.rglob("*.html")))
+    cppolicy.write_policies(out)  # last: it holds hashes of what the pages contain
 
 
 def configure(app: Sphinx, config: Config) -> None:
@@ -170,6 +172,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     )
     app.add_css_file("../page/book.css", priority=900)
     app.add_css_file("../page/explorables.css", priority=900)
+    app.add_js_file("../page/page.js", loading_method="defer")
     app.add_js_file("../page/explorables.js", loading_method="defer")
     app.connect("config-inited", configure)
     app.connect("source-read", read_source)

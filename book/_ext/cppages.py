@@ -35,6 +35,11 @@ SCROLLING = [
     '<span class="katex-display"',
     "<pre",
 ]
+# The theme's handlers inside HTML, which the content policy forbids: page.js does the same.
+HANDLERS = {
+    'onclick="toggleFullScreen()"': 'data-cp-action="full-screen"',
+    'onclick="window.print()"': 'data-cp-action="print"',
+}
 # The page of the book's own name.
 REPEATED_TITLE = re.compile(r"<title>([^<]+) (?:—|&#8212;) \1</title>")
 
@@ -46,6 +51,8 @@ def clean_page(text: str) -> str:
     text = re.sub(r'<dt class="sig [^>]*>.*?</dt>', plain_signature, text, flags=re.DOTALL)
     for box in SCROLLING:
         text = text.replace(f"{box}>", f'{box} tabindex="0">')
+    for handler, action in HANDLERS.items():
+        text = text.replace(f"<button {handler}", f"<button {action}")
     return REPEATED_TITLE.sub(r"<title>\1</title>", text)
 
 

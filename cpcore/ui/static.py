@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from cpcore.ui.catalogue import catalogue
@@ -29,10 +31,16 @@ def frames_script(explorable: Explorable) -> str:
     return f"window.cpExplorables.register({json.dumps(explorable.name)},{safe});\n"
 
 
-def write_frames(outdir: Path) -> None:
-    """Write ``outdir/explorables/NAME.js`` for each entry of the catalogue."""
+def shown_in(pages: Iterable[str]) -> list[str]:
+    """Names of the explorables that these pages (HTML) show."""
+    marks = {name for page in pages for name in re.findall(r'data-explorable="([^"]+)"', page)}
+    return [name for name in catalogue if name in marks]
+
+
+def write_frames(outdir: Path, names: Iterable[str]) -> None:
+    """Write ``outdir/explorables/NAME.js`` for each of these entries of the catalogue."""
     folder = outdir / "explorables"
     folder.mkdir(parents=True, exist_ok=True)
-    for name, explorable in catalogue.items():
+    for name in names:
         path = folder / f"{name}.js"
-        path.write_bytes(frames_script(explorable).encode())
+        path.write_bytes(frames_script(catalogue[name]).encode())

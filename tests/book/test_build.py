@@ -18,11 +18,10 @@ from scripts import assets, build, notebooks
 VIEW = {"model_id": "abc", "version_major": 2, "version_minor": 0}
 
 
-@pytest.fixture
-def book(tmp_path: Path) -> Path:
+def empty_book(folder: Path) -> Path:
     """A book of one empty page with our configuration, extension and hosted files."""
     assets.ensure("katex")
-    source = tmp_path / "source"
+    source = folder / "source"
     (source / "book").mkdir(parents=True)
     shutil.copy(build.ROOT / "_config.yml", source)
     for name in ("book/_ext", "book/assets", ".cache", "cpcore"):
@@ -30,6 +29,12 @@ def book(tmp_path: Path) -> Path:
     (source / "_toc.yml").write_text("format: jb-book\nroot: book/index\n")
     (source / "book/index.md").write_text("# Title\n\nText.\n")
     return source
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    """The sources of a book of one empty page."""
+    return empty_book(tmp_path)
 
 
 def built(source: Path) -> str:
@@ -92,41 +97,73 @@ def test_a_widget_view_changes_nothing_on_the_page(book: Path) -> None:
     assert pages[0] == pages[1]
 
 
-def test_callouts_anchors_and_descriptions(book: Path) -> None:
-    (book / "book/index.md").write_text(
-        "# Title\n\nA formula $x$ opens this page, so it cannot describe it to a search engine.\n\n"
-        "This plain paragraph describes the page to search engines and link previews.\n\n"
-        "> **Prediction.** Decide.\n\n> **Check.** Look.\n\n> **Trap.** Careful.\n\n"
-        "> **Interview corner.** Say it.\n\n> **Other.** A quotation.\n\n"
-        "(ref-milakov2018)=\nA paper. See [it](index.md#ref-milakov2018).\n"
-    )
-    page = built(book)
-    kinds = re.findall(r'<div class="cp-callout cp-(\w+)" role="note">', page)
+RICH_PAGE = """# One Softmax, Many Devices
+
+A formula $x$ opens this page, so it cannot describe it to a search engine.
+
+This plain paragraph describes the page to search engines and link previews.
+
+> **Prediction.** Decide.
+
+> **Check.** Look.
+
+> **Trap.** Careful.
+
+> **Interview corner.** Say it.
+
+> **Other.** A quotation.
+
+(ref-milakov2018)=
+A paper. See [it](index.md#ref-milakov2018).
+
+$$x = 1$$
+
+```python
+x = 1
+```
+
+| a |
+|---|
+| b |
+"""
+
+
+@pytest.fixture(scope="module")
+def rich_page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One built page that holds everything which the extension changes."""
+    source = empty_book(tmp_path_factory.mktemp("rich"))
+    (source / "book/index.md").write_text(RICH_PAGE)
+    return built(source)
+
+
+def test_four_kinds_of_quotation_become_callouts_and_others_stay(rich_page: str) -> None:
+    kinds = re.findall(r'<div class="cp-callout cp-(\w+)" role="note">', rich_page)
     assert kinds == ["prediction", "check", "trap", "interview"]
-    assert page.count("<blockquote>") == 1
-    assert 'href="#ref-milakov2018"' in page
+    assert rich_page.count("<blockquote>") == 1
+
+
+def test_an_anchor_that_is_no_heading_is_reached(rich_page: str) -> None:
+    assert 'href="#ref-milakov2018"' in rich_page
+
+
+def test_the_first_plain_paragraph_describes_the_page(rich_page: str) -> None:
     description = "This plain paragraph describes the page"
-    assert f'<meta name="description" content="{description}' in page
-    assert f'<meta property="og:description" content="{description}' in page
+    assert f'<meta name="description" content="{description}' in rich_page
+    assert f'<meta property="og:description" content="{description}' in rich_page
 
 
-def test_wide_formulas_code_and_tables_are_reached_by_the_keyboard(book: Path) -> None:
-    (book / "book/index.md").write_text(
-        "# Title\n\n$$x = 1$$\n\n```python\nx = 1\n```\n\n| a |\n|---|\n| b |\n"
-    )
-    page = built(book)
+def test_wide_formulas_code_and_tables_are_reached_by_the_keyboard(rich_page: str) -> None:
     for box in (
         '<span class="katex-display"',
         "<pre",
         '<div class="pst-scrollable-table-container"',
     ):
-        assert f'{box} tabindex="0">' in page
-        assert f"{box}>" not in page
+        assert f'{box} tabindex="0">' in rich_page
+        assert f"{box}>" not in rich_page
 
 
-def test_the_page_of_the_books_name_says_it_once_in_its_title(book: Path) -> None:
-    (book / "book/index.md").write_text("# One Softmax, Many Devices\n\nText.\n")
-    assert "<title>One Softmax, Many Devices</title>" in built(book)
+def test_the_page_of_the_books_name_says_it_once_in_its_title(rich_page: str) -> None:
+    assert "<title>One Softmax, Many Devices</title>" in rich_page
 
 
 @pytest.fixture

@@ -8,7 +8,15 @@ import pytest
 
 from scripts.check_site import check_site
 
-PAGE = '<!doctype html><html lang="en"><head><title>t</title>{}</head><body>{}</body></html>'
+POLICY = (
+    "default-src 'self'; connect-src 'self'; worker-src 'self'; frame-src 'none'; "
+    "object-src 'none'; base-uri 'none'; script-src 'self'; style-src-elem 'self'"
+)
+PAGE = (
+    '<!doctype html><html lang="en"><head>'
+    f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    "<title>t</title>{}</head><body>{}</body></html>"
+)
 
 
 def site(folder: Path, body: str, head: str = "") -> Path:
@@ -73,6 +81,13 @@ HEADS = [
     ('<meta http-equiv="Refresh" content="3;URL=\'//cdn.invalid/\'">', "outside request //cdn"),
     ("<style>p { background: url('gone.png') }</style>", "dead link gone.png"),
 ]
+
+
+def test_a_page_without_a_content_policy_is_found(tmp_path: Path) -> None:
+    out = site(tmp_path, "")
+    text = (out / "page.html").read_text().replace("Content-Security-Policy", "x")
+    (out / "page.html").write_text(text)
+    assert check_site(out) == ["page.html: 0 content policies, expected 1"]
 
 
 @pytest.mark.parametrize("body", CLEAN)

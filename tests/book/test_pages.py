@@ -264,6 +264,13 @@ def test_minutes_count_words_cells_explorables_and_exercises() -> None:
     assert pages.minutes(found) == (15, 20)  # 10.02 + 1 + 3 = 14.02, and 22.02
 
 
+def test_every_explorable_of_the_catalogue_is_counted() -> None:
+    for entry in catalogue.values():
+        name = next(n for n, shown in vars(cpcore.ui).items() if shown is entry)
+        cells = [nbformat.v4.new_code_cell(f"from cpcore.ui import {name}\n\n{name}")]
+        assert pages.counts(nbformat.v4.new_notebook(cells=cells))["explorables"] == 1
+
+
 def test_every_exercise_of_a_chapter_is_counted() -> None:
     for path in BOOK.glob("*.ipynb"):
         notebook = nbformat.read(path, as_version=4)

@@ -55,6 +55,17 @@ def fetch(url: str) -> tuple[int, str, str]:
             return error.code, error.headers["Content-Type"], error.read().decode()
 
 
+def test_every_answer_has_the_headers_that_the_readme_advises(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = readme.split("## Hosting")[1].split("```")[1]
+    advised = dict(re.findall(r"^([A-Z][\w-]+): (.*)$", re.sub(r"\n +", " ", block), re.MULTILINE))
+    assert advised == serve.HEADERS
+    with serving(tmp_path) as (_, address):
+        for name in ("index.html", "a.js"):
+            with urllib.request.urlopen(f"{address}/{name}", timeout=5) as answer:
+                assert serve.HEADERS.items() <= dict(answer.headers).items()
+
+
 def test_files_types_and_missing_pages(tmp_path: Path) -> None:
     with serving(tmp_path) as (_, address):
         check_answers(address)

@@ -175,3 +175,5 @@ def test_an_index_that_does_not_fit_is_refused_by_name(name: str) -> None:
             Dropout(0.1, 0).keep(**(good | {name: bad}))
     with refused(name, "integers", "float64"):
         Dropout(0.1, 0).keep(**(good | {name: 1.0}))
+    with refused(name, "an array", "lists of unequal lengths"):
+        Dropout(0.1, 0).keep(**(good | {name: [[0], [0, 1]]}))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cpcore import Layout, contiguous, dense_attention_backward, from_lengths, zigzag
+from cpcore import Layout, contiguous, dense_attention_backward, from_lengths, simulate, zigzag
 from cpcore.schedule import PROTOCOLS
 from tests.support.errors import refused
 from tests.support.runs import Setting, setting
@@ -40,6 +40,15 @@ def contribution(case: Setting, layout: Layout, ranks: set[int]) -> tuple[Array,
     return dk, dv
 
 
+def returns(protocol: str, cp_size: int) -> list[tuple[int, int]]:
+    """(rank, owner) of every gradient message: each rank's for every other owner.
+
+    Under the full return a sum also passes its own rank on the way.
+    """
+    pairs = product(range(cp_size), repeat=2)
+    return [(r, o) for r, o in pairs if r != o or protocol == "ring_full_return"]
+
+
 @pytest.mark.parametrize("max_block", [None, 2])
 @pytest.mark.parametrize("name", LAYOUTS)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -50,7 +59,7 @@ def test_exactly_the_sum_in_the_message_is_lost(
     case = setting(layout)
     right = case.run(protocol=protocol)
     shown = 0
-    for rank, owner in product(range(layout.cp_size), repeat=2):
+    for rank, owner in returns(protocol, layout.cp_size):
         fault = ("lost_return", rank, owner)
         run = case.run(protocol=protocol, max_block=max_block, fault=fault)
         lost = contribution(case, layout, contributors(protocol, layout.cp_size, rank, owner))
@@ -69,12 +78,10 @@ def test_exactly_the_sum_in_the_message_is_lost(
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_output_lse_loss_and_dq_do_not_show_a_lost_return(protocol: str) -> None:
     case = setting(LAYOUTS["zigzag"])
-    for rank, owner in product(range(3), repeat=2):
+    for rank, owner in returns(protocol, 3):
         fault = ("lost_return", rank, owner)
         agreeing = case.agreeing(case.run(protocol=protocol, fault=fault))
-        nothing_to_lose = rank == owner and protocol != "ring_full_return"
-        missing = set() if nothing_to_lose else {"dk", "dv"}
-        assert agreeing == {"output", "lse", "loss", "dq", "dk", "dv"} - missing
+        assert agreeing == {"output", "lse", "loss", "dq"}
 
 
 def test_the_laboratory_loses_a_return_from_rank_1_and_has_none_to_lose_from_rank_0() -> None:
@@ -92,11 +99,25 @@ def test_the_laboratory_loses_a_return_from_rank_1_and_has_none_to_lose_from_ran
         assert changed.tolist() == [True, True, False, False, False]
 
 
-def test_one_rank_has_no_return_to_lose() -> None:
-    case = setting(from_lengths([4]))
-    for protocol in PROTOCOLS:
-        run = case.run(protocol=protocol, fault=("lost_return", 0, 0))
-        assert case.agreeing(run) == {"output", "lse", "loss", "dq", "dk", "dv"}
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("cp_size", [1, 2, 3])
+def test_a_return_that_no_message_carries_is_refused(protocol: str, cp_size: int) -> None:
+    """A rank's own share stays at home, but for the full return; one rank returns nothing."""
+    case = setting(from_lengths([4, 2, 3][:cp_size]))
+    for fault in (("lost_return", rank, rank) for rank in range(cp_size)):
+        if protocol == "ring_full_return" and cp_size > 1:
+            case.run(protocol=protocol, fault=fault)
+            continue
+        with refused("fault", "(rank, owner) of a return that the events hold", repr(fault)):
+            case.run(protocol=protocol, fault=fault)
+
+
+def test_a_run_without_dout_takes_the_fault_and_shows_nothing_of_it() -> None:
+    """One call computes the loss, a second one with its dout the gradients: same arguments."""
+    x = np.arange(8.0).reshape(4, 2)
+    lossy = simulate(x, x, x, contiguous(4, 2), None, fault=("lost_return", 1, 0))
+    assert np.array_equal(lossy.output, simulate(x, x, x, contiguous(4, 2), None).output)
+    assert lossy.dk is None
 
 
 @pytest.mark.parametrize(

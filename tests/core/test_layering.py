@@ -29,8 +29,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "positions": {"checks"},
     "work": {"checks", "masks"},
     "schedule": {"checks", "layouts", "masks", "work"},
-    "ledger": {"checks", "layouts", "schedule"},
-    "exchange": {"checks", "layouts", "schedule"},
+    "event_checks": {"checks", "layouts", "schedule"},
+    "ledger": {"checks", "event_checks", "layouts", "schedule"},
+    "exchange": {"checks", "schedule"},
     "replay": {"checks", "chunks", "exchange", "grouping", "schedule"},
     "results": {"checks", "layouts", "schedule"},
     "simulation": {
@@ -38,8 +39,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "chunk_inputs": {"checks", "layouts", "masks"},
     "ring": {
-        "checks", "chunk_inputs", "chunks", "dropout", "exchange", "layouts", "masks", "replay",
-        "results", "schedule", "simulation",
+        "checks", "chunk_inputs", "chunks", "dropout", "event_checks", "exchange", "layouts",
+        "masks", "replay", "results", "schedule", "simulation",
     },
     "pitfalls": {"checks", "chunk_inputs", "chunks", "masks"},
     "training_pitfalls": {"checks", "layouts", "loss", "positions"},

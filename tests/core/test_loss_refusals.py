@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cpcore import from_lengths
-from cpcore.loss import loss_gradient, loss_sum, next_token_labels
+from cpcore.loss import LossSum, loss_gradient, loss_sum, mean_loss, next_token_labels
 from cpcore.training_pitfalls import (
     floor_divided_cu_seqlens,
     lse_in_16_bits,
@@ -115,3 +115,27 @@ def test_the_wrong_ways_of_training_check_their_arguments() -> None:
     for function, name in ((sum_in_16_bits, "values"), (lse_in_16_bits, "lse")):
         with refused(name, FLOATS, "int64"):
             function([1, 2])
+
+
+@pytest.mark.parametrize(
+    ("parts", "received"),
+    [
+        (3.0, "float"),
+        (LossSum(2.0, 1), "LossSum"),
+        ([(2.0, 1)], "one of tuple"),
+        ([LossSum(2.0, 1), 0.5], "one of float"),
+    ],
+)
+def test_a_mean_is_taken_of_sums_with_their_counts(parts: Any, received: str) -> None:
+    with refused("parts", "an iterable of LossSum", received):
+        mean_loss(parts)
+
+
+RAGGED: Any = [[1, 2], [3]]
+
+
+def test_lists_of_unequal_lengths_are_named() -> None:
+    with refused("documents", "an array", "lists of unequal lengths"):
+        next_token_labels([1, 2], RAGGED)
+    with refused("labels", "an array", "lists of unequal lengths"):
+        loss_sum([[0.0, 1.0]], RAGGED)

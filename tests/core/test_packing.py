@@ -168,3 +168,22 @@ def test_arrays_of_another_length_are_refused(shape: tuple[int, ...], axis: int)
 def test_a_fill_that_integers_cannot_hold_is_refused(dtype: Any, fill: float) -> None:
     with refused("fill", f"a value that {np.dtype(dtype)} can hold", repr(fill)):
         PACKED.pad(np.ones((11, 1), dtype), fill=fill)
+
+
+@pytest.mark.parametrize("x", [["a"] * 11, [1j] * 11, [None] * 11])
+def test_what_holds_no_numbers_is_refused(x: Any) -> None:
+    with refused("x", "bools, integers or floating numbers", np.asarray(x).dtype):
+        PACKED.pad(x, axis=0)
+
+
+@pytest.mark.parametrize("fill", ["0", None, 1j, [0.0]])
+def test_a_fill_that_is_no_number_is_refused(fill: Any) -> None:
+    with refused("fill", "a number", repr(fill)):
+        PACKED.pad(np.zeros(11), axis=0, fill=fill)
+
+
+def test_lists_of_unequal_lengths_are_named() -> None:
+    ragged: Any = [[1, 2], [3]]
+    for move in (PACKED.pad, PACKED.unpad):
+        with refused("x", "an array", "lists of unequal lengths"):
+            move(ragged)

@@ -173,6 +173,9 @@ def test_local_rotary_is_rotary_at_places_within_the_shard() -> None:
 def test_integers_and_documents_of_another_kind_are_refused() -> None:
     with refused("x", "float16, float32 or float64", "int64"):
         rotary(np.ones((2, 2), int), [0, 1])
+    ragged: Any = [[0], [0, 1]]
+    with refused("documents", "an array", "lists of unequal lengths"):
+        document_positions(ragged)
     with refused("documents", "a 1-D integer array", "float64 of shape (2,)"):
         document_positions([0.0, 1.0])
     with refused("documents", "a 1-D integer array", "int64 of shape (1, 2)"):

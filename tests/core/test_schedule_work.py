@@ -69,7 +69,6 @@ def test_verdict_and_pairs_of_every_random_event_are_those_of_the_mask() -> None
 def test_a_million_tokens_on_256_ranks_need_no_array_as_large_as_a_block() -> None:
     """A block of two shards has 2**24 pairs, 16 MiB as bool; the whole mask would have 1 TiB."""
     layout = zigzag(2**20, 256)
-    positions = sum(owned.nbytes for owned in layout.owned)
     tracemalloc.start()
     pairs = events = 0
     for event in schedule(layout, Visibility(), backward=False):
@@ -78,4 +77,4 @@ def test_a_million_tokens_on_256_ranks_need_no_array_as_large_as_a_block() -> No
     tracemalloc.stop()
     assert events == 256 * 256
     assert pairs == 2**20 * (2**20 + 1) // 2
-    assert peak < positions / 4 < 2**24
+    assert peak < 2**24, "the verdicts of 2**16 blocks, kept for the replay, and little else"

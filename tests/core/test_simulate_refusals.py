@@ -41,8 +41,10 @@ def test_nothing_is_refused_before_a_change() -> None:
         ),
         ({"fault": ("lost_return", 0, 2)}, "fault owner", "a rank below 2", 2),
         ({"fault": ("lost_return", -1, 0)}, "fault rank", "an integer of at least 0", -1),
+        ({"events": 5}, "events", "an iterable of Event", "int"),
+        ({"events": ["forward"]}, "events", "an iterable of Event", "one of str"),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_a_wrong_argument_is_named_with_what_was_expected_and_received(
     changes: dict[str, Any], argument: str, wanted: str, received: object
@@ -67,3 +69,22 @@ def test_a_rule_shorter_than_the_sequence_is_refused_by_simulate_and_by_schedule
                  lambda: schedule(LAYOUT, Visibility(**rule))):  # fmt: skip
         with refused("positions", f"positions below 3 ({next(iter(rule))})", 3):
             work()
+
+
+@pytest.mark.parametrize("missing", ["forward", "replay"])
+def test_events_without_a_phase_that_the_run_needs_are_refused(missing: str) -> None:
+    """Without the replay, every gradient would come back as a silent 0."""
+    events = [e for e in schedule(LAYOUT, Visibility()) if e.phase != missing]
+    with refused("events", f"events of phase {missing!r}", "none"):
+        call(events=events)
+
+
+def test_events_of_a_backward_pass_do_no_harm_without_dout() -> None:
+    call(dout=None, events=schedule(LAYOUT, Visibility()))
+
+
+@pytest.mark.parametrize("backward", ["no", 0, None, 1.0])
+def test_a_schedule_is_asked_for_its_backward_pass_with_a_bool(backward: Any) -> None:
+    with refused("backward", "True or False", repr(backward)):
+        schedule(LAYOUT, None, backward=backward)
+    assert len(list(schedule(LAYOUT, None, backward=bool(np.False_)))) == 4

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.browser import axe_findings, scrolls_sideways, serving, visiting
+from tests.support.browser import Bare, axe_findings, scrolls_sideways, serving, visiting
 
 PAGE = '<!doctype html><html lang="en"><head><title>t</title></head><body><main>{}</main></body>'
 
@@ -20,7 +20,7 @@ def faults(browser: Browser, folder: Path, body: str, axe: str) -> dict[str, lis
     """What the checks say about a page with this body."""
     (folder / "page.html").write_text(PAGE.format(body), encoding="utf-8")
     with (
-        serving(folder) as home,
+        serving(folder, Bare) as home,
         visiting(browser, home, viewport={"width": 390, "height": 844}) as (page, seen),
     ):
         page.goto(home + "page.html", wait_until="load")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, BrowserContext, Page, Response, Route
@@ -101,10 +101,16 @@ def visiting(browser: Browser, home: str, **options: Any) -> Iterator[tuple[Page
         context.close()
 
 
+class Bare(serve.Handler):
+    """Sends none of the site's headers: what they forbid reaches the checks, or a page's policy."""
+
+    site_headers: ClassVar[dict[str, str]] = {}
+
+
 @contextmanager
-def serving(site: Path) -> Iterator[str]:
+def serving(site: Path, handler: type[serve.Handler] = serve.Handler) -> Iterator[str]:
     """The address of a folder served on a free localhost port."""
-    server = serve.open_server(site, range(1))
+    server = serve.open_server(site, range(1), handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:

@@ -149,16 +149,20 @@ def recap(notebook: Any) -> list[str]:
     return [] if len(lines) == 3 else [f"a recap of {len(lines)} lines, expected 3"]
 
 
-def pictures(notebook: Any) -> list[str]:
-    """Between 3 and 6 figures or explorables."""
-    shown = [
-        output
+def shown_pictures(notebook: Any) -> int:
+    """Figures and explorables among the outputs."""
+    return sum(
+        "image/png" in output.get("data", {})
+        or any(mark in output.get("data", {}).get("text/html", "") for mark in PICTURE)
         for cell in cells(notebook, "code")
         for output in cell.outputs
-        if "image/png" in output.get("data", {})
-        or any(mark in output.get("data", {}).get("text/html", "") for mark in PICTURE)
-    ]
-    return [] if 3 <= len(shown) <= 6 else [f"{len(shown)} pictures, expected 3 to 6"]
+    )
+
+
+def pictures(notebook: Any) -> list[str]:
+    """Between 3 and 6 figures or explorables."""
+    count = shown_pictures(notebook)
+    return [] if 3 <= count <= 6 else [f"{count} pictures, expected 3 to 6"]
 
 
 def exercises(notebook: Any) -> list[str]:

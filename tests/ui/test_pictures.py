@@ -1,13 +1,12 @@
 """Every state of every explorable: it draws, is well-formed, small, and tells the truth."""
 
-from functools import cache
-from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 from cpcore.ui import catalogue
 from cpcore.ui.svg import FONT
+from tests.support.drawn import drawn_states
 from tests.support.explorables import CHECKS
 
 # One state with its tables, before lines are shared between states.
@@ -17,12 +16,6 @@ MAX_DRAWN_BYTES = {
 }
 OTHERS_MAX_DRAWN_BYTES = 9_000
 NAMES = sorted(catalogue)
-
-
-@cache
-def drawn_states(name: str) -> list[tuple[dict[str, Any], tuple[str, ...]]]:
-    """Every state with its lines, drawn once for all tests here: thousands of them."""
-    return [(state, catalogue[name].lines(**state)) for state in catalogue[name].states()]
 
 
 def test_the_catalogue_holds_the_explorables_under_their_names():

@@ -1,0 +1,154 @@
+"""The notebooks in a real JupyterLab: every cell runs, and the controls are live."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page
+
+from cpcore.ui import catalogue
+from scripts.build import ROOT
+from tests.support.browser import visiting
+
+START_LIMIT_S = 60
+RUN_LIMIT_MS = 90_000
+SETTINGS = {
+    "notebook-extension/tracker": '{"windowingMode": "none"}',  # cells out of sight are drawn too
+    "apputils-extension/notification": '{"fetchNews": "false", "checkForUpdates": false}',
+}
+
+
+def address_of(lab: subprocess.Popen[str]) -> str:
+    """The address that JupyterLab says it serves, with a slash at the end."""
+    said: list[str] = []
+    assert lab.stderr is not None  # piped below
+    late = threading.Timer(START_LIMIT_S, lab.kill)
+    late.start()
+    try:
+        for line in lab.stderr:
+            said.append(line)
+            found = re.search(r"(http://127\.0\.0\.1:\d+/)lab\?token=", line)
+            if found:
+                return found[1]
+    finally:
+        late.cancel()
+    raise AssertionError(f"no JupyterLab within {START_LIMIT_S} s:\n{''.join(said[-20:])}")
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Address and token of a JupyterLab on a copy of the notebooks, with settings of its own."""
+    home = tmp_path_factory.mktemp("lab")
+    for path in (ROOT / "book").glob("*.ipynb"):
+        shutil.copy(path, home)
+    token = secrets.token_hex(16)
+    command = [sys.executable, "-m", "jupyter", "lab", "--allow-root", "--no-browser"]
+    command += ["--ip=127.0.0.1", "--port=0", f"--IdentityProvider.token={token}"]
+    command += [f"--ServerApp.root_dir={home}"]
+    settings = home / ".lab"
+    for name, text in SETTINGS.items():
+        path = settings / f"@jupyterlab/{name}.jupyterlab-settings"
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    environment = dict(
+        os.environ,
+        PYTHONPATH=str(ROOT),
+        JUPYTER_CONFIG_DIR=str(home / ".config"),
+        JUPYTER_RUNTIME_DIR=str(home / ".runtime"),
+        JUPYTERLAB_SETTINGS_DIR=str(settings),
+        JUPYTERLAB_WORKSPACES_DIR=str(home / ".workspaces"),
+    )
+    environment.pop("CPCORE_STATIC", None)  # it asks for stored pictures instead of live controls
+    with subprocess.Popen(
+        command, env=environment, cwd=home, text=True, stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL, start_new_session=True,
+    ) as server:  # fmt: skip
+        try:
+            address = address_of(server)
+            assert server.stderr is not None
+            drain = threading.Thread(target=server.stderr.read, daemon=True)  # or its pipe fills
+            drain.start()
+            yield address, token
+        finally:
+            os.killpg(server.pid, signal.SIGKILL)
+
+
+def run_all(page: Page, address: str, token: str, name: str) -> None:
+    """Open a notebook, wait for its kernel, and run every cell."""
+    page.goto(f"{address}lab/tree/{name}?token={token}&reset")
+    page.locator(".jp-Notebook .jp-Cell").first.wait_for(timeout=RUN_LIMIT_MS)
+    page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for(timeout=RUN_LIMIT_MS)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+
+def wait_until_done(page: Page) -> None:
+    """The last cell has printed what it prints, and no cell waits with a star."""
+    page.wait_for_function(
+        """() => {
+          const prompts = [...document.querySelectorAll('.jp-Notebook .jp-InputPrompt')]
+            .map(e => e.textContent).filter(text => text);
+          return prompts.length > 5 && prompts.every(text => /\\[\\d+\\]/.test(text));
+        }""",
+        timeout=RUN_LIMIT_MS,
+    )
+
+
+def picture(page: Page, name: str) -> Locator:
+    """The HTML view of an explorable: the box of its title holds both."""
+    title = catalogue[name].title
+    box = page.locator(".widget-vbox").filter(has_text=f"{title}.").first
+    box.scroll_into_view_if_needed()
+    return box
+
+
+def chapters_with(name: str) -> list[str]:
+    """Notebooks that show this explorable."""
+    mark = f'data-explorable=\\"{name}\\"'
+    return [path.name for path in sorted((ROOT / "book").glob("*.ipynb"))
+            if mark in path.read_text(encoding="utf-8").replace('\\\\"', '\\"')]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["merge-stepper", "laboratory"])
+def test_a_notebook_runs_and_a_moved_control_redraws_its_picture(
+    browser: Browser, lab: tuple[str, str], name: str
+) -> None:
+    address, token = lab
+    notebook = chapters_with(name)[0]
+    with visiting(browser, address, viewport={"width": 1280, "height": 1000}) as (page, seen):
+        run_all(page, address, token, notebook)
+        wait_until_done(page)
+        assert page.locator(".jp-RenderedText[data-mime-type*=stderr]").count() == 0
+        page.screenshot(path="/tmp/lab.png")
+        print(
+            page.locator(".widget-vbox").all_inner_texts(),
+            page.locator(".jp-OutputArea-output").count(),
+        )
+        box = picture(page, name)
+        shown = box.locator(".cp-live svg").first
+        before = shown.get_attribute("aria-label")
+        box.get_by_role("button", name="Step", exact=True).click()
+        page.wait_for_function(
+            "([e, old]) => e.querySelector('svg').getAttribute('aria-label') !== old",
+            arg=[box.element_handle(), before],
+        )
+        step = next(c for c in catalogue[name].controls if c.name in ("step", "event"))
+        wanted = catalogue[name].lines(**{step.name: 1})[0]
+        assert wanted in box.inner_html()
+        slider = box.locator(".noUi-handle").first
+        slider.focus()
+        page.keyboard.press("ArrowRight")
+        wanted = catalogue[name].lines(**{step.name: 2})[0]
+        page.wait_for_function(
+            "([e, text]) => e.innerHTML.includes(text)", arg=[box.element_handle(), wanted]
+        )
+        assert not seen.outside
