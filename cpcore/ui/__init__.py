@@ -5,6 +5,7 @@ ipywidgets and matplotlib may be imported below this package only, and only when
 
 from __future__ import annotations
 
+from cpcore.ui.calculator import calculator
 from cpcore.ui.catalogue import catalogue
 from cpcore.ui.explorable import Explorable
 from cpcore.ui.lab import laboratory
@@ -16,6 +17,7 @@ from cpcore.ui.split import split_explorer
 
 __all__ = [
     "Explorable",
+    "calculator",
     "catalogue",
     "laboratory",
     "merge_order",

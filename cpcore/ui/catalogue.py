@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cpcore.ui.calculator import calculator
 from cpcore.ui.explorable import Explorable
 from cpcore.ui.lab import laboratory
 from cpcore.ui.merge import merge_stepper
@@ -19,5 +20,6 @@ catalogue: dict[str, Explorable] = {
         schedule_explorer,
         laboratory,
         merge_order,
+        calculator,
     )
 }

@@ -14,12 +14,14 @@ import numpy as np
 
 from cpcore.checks import Array, expected
 from cpcore.layouts import Layout
+from cpcore.ui import svg as draw
 from cpcore.ui.figure import Figure
-from cpcore.ui.svg import at, box, boxes, details, disc, label, rank_color, svg, table, text_color
+from cpcore.ui.svg import at, box, boxes, disc, label, rank_color, text_color
 
 MOST = 12  # positions: more would make the labels touch
 LEFT, TOP, ACROSS = 50, 62, 276  # the grid's corner, and the most it may span
 LEGEND = ("sees what it must not", "misses what it must see")
+CROSS, CIRCLE = "m-5 -5l10 10m0 -10l-10 10", "m-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,7 @@ class Sight:
 def sight_grids(panels: Sequence[Sight], layout: Layout, *, alt: str) -> Figure:
     """One grid per panel: queries down, keys right, a seen pair in the color of the key's owner.
 
-    Thick lines are borders between ranks. A cross marks a pair that differs from `wanted`.
+    Thick lines are rank borders. A cross marks what must not be seen, a circle what is missing.
 
     Raises: ValueError without panels or alt text, for more than 12 positions, or for a relation or
         labels that do not fit the layout.
@@ -77,7 +79,7 @@ def sight_grids(panels: Sequence[Sight], layout: Layout, *, alt: str) -> Figure:
     drawn = [_grid(panel, owner, legend, alt) for panel in panels]
     heads = ["query", "rank", "sees keys", "must not see", "misses"]
     rows = [row for panel in panels for row in _rows(panel, owner)]
-    parts = '<div class="cp-figure">', *drawn, details(table(heads, rows)), "</div>"
+    parts = '<div class="cp-figure">', *drawn, draw.details(draw.table(heads, rows)), "</div>"
     return Figure("\n".join(parts))
 
 
@@ -90,14 +92,14 @@ def _grid(panel: Sight, owner: Array, legend: int, alt: str) -> str:
         *_edges(panel, owner, side),
         *(_cells(panel.seen & (owner == rank), rank, side) for rank in np.unique(owner)),
         _lines(owner, side),
-        *_crosses(panel, owner, side),
+        *_marks(panel, owner, side),
         *_words(panel, floor),
     ]
     told = f"{int((panel.seen & panel.right).sum())} pairs seen rightly"
     if panel.wanted is not None:
         told += f", {int(panel.extra.sum())} too many, {int(panel.missing.sum())} missing"
     text = f"{alt} {panel.title}: {told}." if alt.strip() else ""
-    return svg(floor + 28 + 22 * legend, text, *(part for part in parts if part))
+    return draw.svg(floor + 28 + 22 * legend, text, *(part for part in parts if part))
 
 
 def _edges(panel: Sight, owner: Array, side: int) -> list[str]:
@@ -139,21 +141,20 @@ def _lines(owner: Array, side: int) -> str:
     )
 
 
-def _crosses(panel: Sight, owner: Array, side: int) -> list[str]:
-    """Crosses in ink that reads on the square below: filled where seen, empty where missing."""
+def _marks(panel: Sight, owner: Array, side: int) -> list[str]:
+    """Crosses in ink that reads on the square below, and circles where a square is missing."""
     parts = [
-        _cross(panel.extra & (owner == rank), side, text_color(rank_color(int(rank))))
+        _each(panel.extra & (owner == rank), side, CROSS, text_color(rank_color(int(rank))))
         for rank in np.unique(owner)
     ]
-    return [*parts, _cross(panel.missing, side, "currentColor")]
+    return [*parts, _each(panel.missing, side, CIRCLE, "currentColor")]
 
 
-def _cross(chosen: Array, side: int, ink: str) -> str:
-    margin = side * 0.28
-    arm = side - 2 * margin
+def _each(chosen: Array, side: int, mark: str, ink: str) -> str:
+    """The mark in the middle of all chosen squares."""
+    middle = LEFT + side / 2, TOP + side / 2
     path = "".join(
-        f"M{at(LEFT + side * j + margin)} {at(TOP + side * i + margin)}l{at(arm)} {at(arm)}"
-        f"m0 {at(-arm)}l{at(-arm)} {at(arm)}"
+        f"M{at(middle[0] + side * j)} {at(middle[1] + side * i)}{mark}"
         for i, j in np.argwhere(chosen)
     )
     return path and f'<path d="{path}" stroke="{ink}" stroke-width="1.8" fill="none"/>'
@@ -166,7 +167,7 @@ def _kinds(panel: Sight) -> list[tuple[str, bool]]:
 
 
 def _words(panel: Sight, floor: int) -> list[str]:
-    """The count of pairs below the grid, and a legend of the crosses that occur."""
+    """The count of pairs below the grid, and a legend of the marks that occur."""
     right = int((panel.seen & panel.right).sum())
     kinds = _kinds(panel)
     if panel.wanted is None:
@@ -179,11 +180,11 @@ def _words(panel: Sight, floor: int) -> list[str]:
     parts = [label(LEFT, floor + 20, told)]
     for i, (text, full) in enumerate(kinds):
         y = floor + 30 + 22 * i
-        fill = 'fill="currentColor" fill-opacity=".3"' if full else 'fill="none"'
-        parts.append(box(LEFT, y, 14, 14, f'{fill} stroke="currentColor" stroke-width=".8"'))
-        cross = f"M{LEFT + 4} {y + 4}l6 6m0 -6l-6 6"
-        parts.append(f'<path d="{cross}" stroke="currentColor" stroke-width="1.8" fill="none"/>')
-        parts.append(label(LEFT + 22, y + 11.5, text))
+        fill = 'fill="currentColor" fill-opacity=".3"' if full else f'fill="none" {draw.DOTS}'
+        parts.append(box(LEFT, y, 16, 16, f'{fill} stroke="currentColor" stroke-width=".8"'))
+        mark = f"M{LEFT + 8} {y + 8}{CROSS if full else CIRCLE}"
+        parts.append(f'<path d="{mark}" stroke="currentColor" stroke-width="1.8" fill="none"/>')
+        parts.append(label(LEFT + 24, y + 12.5, text))
     return parts
 
 

@@ -19,7 +19,7 @@ from docutils.parsers.rst import DirectiveError
 from pybtex.database import parse_file
 
 import cpcore
-from cpcore import pitfalls
+from cpcore import pitfalls, planner
 from cpcore.ui import catalogue, merge_facts, svg
 from scripts import pages
 
@@ -101,7 +101,8 @@ def test_every_entry_is_cited_or_further_reading() -> None:
 
 def test_every_paper_that_a_docstring_names_is_listed() -> None:
     listed = {entry.fields.get("eprint") for entry in ENTRIES.values()}
-    for path in sorted(Path(cpcore.__file__).parent.glob("*.py")):
+    package = Path(cpcore.__file__).parent
+    for path in sorted([*package.glob("*.py"), *package.glob("planner/*.py")]):
         for number in re.findall(r"arXiv:(\d{4}\.\d{5})", path.read_text(encoding="utf-8")):
             assert number in listed, (path.name, number)
 
@@ -150,8 +151,10 @@ def test_what_the_page_says_of_pytorch_is_what_the_pinned_pytorch_does() -> None
 
 def test_every_public_argument_and_field_is_explained() -> None:
     wanted = set(cpcore.ChunkStats._fields)
-    for name in PUBLIC:
-        public = getattr(cpcore, name)
+    called = [getattr(planner, name) for name in planner.__all__]
+    called = [thing for thing in called if inspect.isfunction(thing)]  # not presets and records
+    called += [planner.ModelShape]
+    for public in [*(getattr(cpcore, name) for name in PUBLIC), *called]:
         members = [m for n, m in vars(public).items() if n[0] != "_"] if isinstance(
             public, type) else []  # fmt: skip
         for call in [public, *filter(inspect.isfunction, members)]:
@@ -293,15 +296,27 @@ def test_the_index_describes_the_explorable_it_shows() -> None:
 
 # Package page, licences, links
 
+PLANNER_SECTION = "What it costs: the planner"
+
 
 def test_the_package_page_shows_every_public_name_once() -> None:
     page = text("api.md")
+    page = page.replace(section(page, PLANNER_SECTION), "")
     shown = re.findall(r"^\.\. auto(?:function|class):: (\w+)", page, re.MULTILINE)
     glance = re.findall(r"^   (\w+)$", page, re.MULTILINE)
     own = [n for n, f in vars(pitfalls).items() if inspect.isfunction(f) and n[0] != "_"
            and f.__module__ == pitfalls.__name__]  # fmt: skip
     assert Counter(shown) == Counter([*PUBLIC, *own])
     assert Counter(glance) == Counter(shown)
+
+
+def test_the_package_page_shows_every_name_of_the_planner_once() -> None:
+    page = section(text("api.md"), PLANNER_SECTION)
+    listed = re.findall(r"^   (\w+)$", page, re.MULTILINE)
+    shown = re.findall(r"^\.\. (?:auto(?:function|class)|py:data):: (\w+)$", page, re.MULTILINE)
+    data = [name for name in shown if name.isupper()]  # the summary would show what a dict is
+    assert sorted(shown) == sorted(planner.__all__)
+    assert sorted([*listed, *data]) == sorted(shown)
 
 
 def test_every_public_member_is_on_the_package_page() -> None:

@@ -8,7 +8,9 @@ import pytest
 
 import cpcore
 
-MODULES = sorted(path.stem for path in Path(cpcore.__file__).parent.glob("*.py"))
+PACKAGE = Path(cpcore.__file__).parent
+PLANNER = [f"planner.{path.stem}" for path in PACKAGE.glob("planner/*.py")]
+MODULES = sorted([*(path.stem for path in PACKAGE.glob("*.py")), *PLANNER])
 WITH_EXAMPLES = {
     "chunks",
     "dense",
@@ -17,6 +19,11 @@ WITH_EXAMPLES = {
     "loss",
     "masks",
     "packing",
+    "planner.heads",
+    "planner.memory",
+    "planner.overlap",
+    "planner.traffic",
+    "planner.work",
     "positions",
     "ring",
 }
@@ -34,4 +41,4 @@ def test_every_example_in_a_core_module_holds(name: str) -> None:
 
 def test_the_modules_a_reader_meets_have_examples() -> None:
     assert {name for name in MODULES if run(name).attempted} >= WITH_EXAMPLES
-    assert sum(run(name).attempted for name in MODULES) >= 13
+    assert sum(run(name).attempted for name in MODULES) >= 19

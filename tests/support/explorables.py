@@ -14,6 +14,7 @@ import numpy as np
 
 from cpcore.dense import dense_attention
 from cpcore.ui import merge_facts, split_facts
+from tests.support.calculators import check_calculator
 from tests.support.laboratories import check_laboratory
 from tests.support.orders import check_orders
 from tests.support.schedules import check_schedule
@@ -240,4 +241,5 @@ CHECKS = {
     "schedule-explorer": check_schedule,
     "laboratory": check_laboratory,
     "merge-order": check_orders,
+    "calculator": check_calculator,
 }

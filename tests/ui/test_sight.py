@@ -1,4 +1,4 @@
-"""The grids of who sees whom: squares, crosses, borders and words say what the relation says."""
+"""The grids of who sees whom: squares, marks, borders and words say what the relation says."""
 
 import re
 from xml.etree import ElementTree
@@ -8,7 +8,7 @@ import pytest
 
 from cpcore import contiguous, from_lengths, zigzag
 from cpcore.ui.figure import Figure
-from cpcore.ui.sight import LEFT, LEGEND, TOP, Sight, sight_grids
+from cpcore.ui.sight import CIRCLE, CROSS, LEFT, LEGEND, TOP, Sight, sight_grids
 from cpcore.ui.svg import FONT, WIDTH, rank_color
 from tests.support.errors import refused
 from tests.support.relation import double_loop
@@ -45,15 +45,15 @@ def squares(figure: Figure) -> dict[tuple[int, int], str]:
     return found
 
 
-def crosses(figure: Figure) -> dict[tuple[int, int], str]:
-    """(query, key) -> the ink of its cross; those of the legend lie below the grid."""
+def marks(figure: Figure) -> dict[tuple[int, int], tuple[str, str]]:
+    """(query, key) -> what is drawn on the square, and its ink; the legend lies below the grid."""
     found = {}
     for path in picture(figure).iter("path"):
-        if path.get("stroke-width") == "1.8":
-            for x, y in re.findall(r"M([\d.]+) ([\d.]+)l", path.get("d", "")):
-                place = int((float(y) - TOP) // SIDE), int((float(x) - LEFT) // SIDE)
-                if place[0] < len(PLACES):
-                    found[place] = path.get("stroke", "")
+        for x, y, curve in re.findall(r"M([\d.]+) ([\d.]+)m-5 (-5l|0a)", path.get("d", "")):
+            place = int((float(y) - TOP) // SIDE), int((float(x) - LEFT) // SIDE)
+            if place[0] < len(PLACES):
+                kind = "cross" if curve == "-5l" else "circle"
+                found[place] = kind, path.get("stroke", "")
     return found
 
 
@@ -65,20 +65,28 @@ def test_every_seen_pair_and_no_other_has_a_square_in_its_key_owners_color(layou
     assert drawn == wanted
 
 
-def test_every_pair_that_differs_has_a_cross_in_ink_that_reads_on_its_square() -> None:
-    drawn = crosses(grids())
+def test_what_must_not_be_seen_has_a_cross_and_what_is_missing_a_circle() -> None:
+    drawn = marks(grids())
     assert set(drawn) == {(i, j) for i in PLACES for j in PLACES if LOCAL[i, j] != RIGHT[i, j]}
     assert len(drawn) == 16
-    for (i, j), ink in drawn.items():
+    for (i, j), mark in drawn.items():
         # rank 1 owns every key that is seen too much; its color takes dark ink
-        assert ink == ("#111" if LOCAL[i, j] else "currentColor")
+        assert mark == (("cross", "#111") if LOCAL[i, j] else ("circle", "currentColor"))
 
 
 def test_a_cross_on_a_dark_square_is_white() -> None:
     everything = np.ones((8, 8), bool)
     panel = Sight("All", everything, PLACES, RIGHT)
-    drawn = crosses(sight_grids([panel], contiguous(8, 1), alt="One rank."))
-    assert set(drawn.values()) == {"#fff"}
+    drawn = marks(sight_grids([panel], contiguous(8, 1), alt="One rank."))
+    assert set(drawn.values()) == {("cross", "#fff")}
+
+
+def test_the_legend_explains_both_marks_in_the_order_of_its_words() -> None:
+    below = [p.get("d", "") for p in picture(grids()).iter("path") if "M58 " in p.get("d", "")[:4]]
+    assert [CROSS in path for path in below] == [True, False]
+    assert [CIRCLE in path for path in below] == [False, True]
+    shown = [text for text in words(grids()) if text in LEGEND]
+    assert shown == list(LEGEND)
 
 
 def test_words_table_and_alt_text_count_the_same_pairs() -> None:
@@ -101,17 +109,17 @@ def test_words_table_and_alt_text_count_the_same_pairs() -> None:
         assert row == [f"Local, query {i}", str(i // 4), seen, extra, missing]
 
 
-def test_a_right_relation_has_a_tick_no_cross_and_no_legend() -> None:
+def test_a_right_relation_has_a_tick_no_mark_and_no_legend() -> None:
     figure = sight_grids([Sight("Right", RIGHT, PLACES, RIGHT)], contiguous(8, 2), alt="Two ranks.")
     assert "✓ right: 36 pairs" in words(figure)
-    assert not crosses(figure)
+    assert not marks(figure)
     assert not set(LEGEND) & set(words(figure))
 
 
 def test_without_a_wanted_relation_pairs_are_counted_and_not_judged() -> None:
     figure = sight_grids([Sight("Local", LOCAL, PLACES)], contiguous(8, 2), alt="Two ranks.")
     assert "40 pairs" in words(figure)
-    assert not crosses(figure)
+    assert not marks(figure)
     assert "✗" not in figure.html
     assert "✓" not in figure.html
 
