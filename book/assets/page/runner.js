@@ -110,6 +110,14 @@
     return skipped && about ? "\nCells that are not live have not run here." : "";
   }
 
+  function enliven(explorable) {
+    try {
+      window.cpExplorables.add(explorable);
+    } catch (error) {
+      // HTML of the reader's own that only looks like one: it stays as it is
+    }
+  }
+
   async function execute(cell, asker, fresh) {
     place(cell);
     let empty = true;
@@ -130,7 +138,7 @@
         parts.show(wrapped, o);
       });
       if (empty) wrapped.replaceChildren();
-      wrapped.querySelectorAll(".cp-explorable").forEach(window.cpExplorables.add);
+      wrapped.querySelectorAll(".cp-explorable").forEach(enliven);
       cell.live = true;
       cell.ran = fine && code(cell) === source;
       cell.seconds = ((performance.now() - began) / 1000).toFixed(1);
