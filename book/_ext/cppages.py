@@ -51,6 +51,9 @@ def clean_page(text: str) -> str:
     text = re.sub(r'<dt class="sig [^>]*>.*?</dt>', plain_signature, text, flags=re.DOTALL)
     for box in SCROLLING:
         text = text.replace(f"{box}>", f'{box} tabindex="0">')
+    # The theme's own first script turns this into the reader's choice; without scripts it stays,
+    # and "auto" would mean the colors of neither.
+    text = text.replace('data-theme="auto">', 'data-theme="light">', 1)
     for handler, action in HANDLERS.items():
         text = text.replace(f"<button {handler}", f"<button {action}")
     return REPEATED_TITLE.sub(r"<title>\1</title>", text)

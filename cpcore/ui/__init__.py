@@ -5,6 +5,7 @@ ipywidgets and matplotlib may be imported below this package only, and only when
 
 from __future__ import annotations
 
+from cpcore.ui.averaging import loss_explorer
 from cpcore.ui.calculator import calculator
 from cpcore.ui.catalogue import catalogue
 from cpcore.ui.explorable import Explorable
@@ -20,6 +21,7 @@ __all__ = [
     "calculator",
     "catalogue",
     "laboratory",
+    "loss_explorer",
     "merge_order",
     "merge_stepper",
     "network_lab",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cpcore.ui.averaging import loss_explorer
 from cpcore.ui.calculator import calculator
 from cpcore.ui.explorable import Explorable
 from cpcore.ui.lab import laboratory
@@ -21,5 +22,6 @@ catalogue: dict[str, Explorable] = {
         laboratory,
         merge_order,
         calculator,
+        loss_explorer,
     )
 }

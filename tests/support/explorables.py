@@ -14,6 +14,7 @@ import numpy as np
 
 from cpcore.dense import dense_attention
 from cpcore.ui import merge_facts, split_facts
+from tests.support.averages import check_averages
 from tests.support.calculators import check_calculator
 from tests.support.laboratories import check_laboratory
 from tests.support.orders import check_orders
@@ -240,6 +241,7 @@ CHECKS = {
     "network-lab": check_network,
     "schedule-explorer": check_schedule,
     "laboratory": check_laboratory,
+    "loss-explorer": check_averages,
     "merge-order": check_orders,
     "calculator": check_calculator,
 }

@@ -22,6 +22,7 @@ def test_the_catalogue_holds_the_explorables_under_their_names():
     assert NAMES == [
         "calculator",
         "laboratory",
+        "loss-explorer",
         "merge-order",
         "merge-stepper",
         "network-lab",
