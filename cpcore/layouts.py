@@ -71,7 +71,7 @@ class Layout:
         """
         array = any_array("x", x)
         _check_axis("x", array, axis, self.seq_len)
-        return [np.take(array, pos, axis=axis) for pos in self.owned]
+        return [np.take(array, pos.astype(np.intp), axis=axis) for pos in self.owned]
 
     def unshard(self, parts: Sequence[ArrayLike], axis: int = -2) -> Array:
         """The logical-order array from each rank's slice: undoes `shard`.
@@ -86,7 +86,7 @@ class Layout:
             if _others(array, axis) != _others(arrays[0], axis):
                 wanted = f"the other axes of parts[0], {_others(arrays[0], axis)}"
                 raise expected(f"parts[{rank}]", wanted, _others(array, axis))
-        return np.take(np.concatenate(arrays, axis=axis), self.inverse, axis=axis)
+        return np.take(np.concatenate(arrays, axis), self.inverse.astype(np.intp), axis)
 
 
 def contiguous(seq_len: int, cp_size: int) -> Layout:

@@ -51,7 +51,7 @@ class Packed:
         """
         array = any_array("x", x)
         _check_axis(array, axis, len(self.documents))
-        return np.take(array, self.real, axis=axis)
+        return np.take(array, self.real.astype(np.intp), axis=axis)
 
 
 def pad_packed(cu_seqlens: ArrayLike, multiple: int) -> Packed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import sys
 import textwrap
 from pathlib import Path
@@ -24,6 +25,7 @@ from sphinx.config import Config
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+RUNNER = ("runner-output.js", "runner-editor.js", "runner-python.js", "runner.js")  # in order
 CALLOUTS = {
     "Prediction": "prediction",
     "Check": "check",
@@ -117,6 +119,21 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = without_widget_views(source[0])
 
 
+def add_runner(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """Run buttons on the pages that are notebooks, if the build hosts Python for the page.
+
+    The version goes with every address, so that a browser never mixes two builds.
+    """
+    live = os.environ.get("CPCORE_LIVE")
+    if live and doctree and Path(app.env.doc2path(pagename)).suffix == ".ipynb":
+        app.add_css_file("../page/runner.css", priority=900)
+        version: dict[str, Any] = {"data-live": live}
+        for name in RUNNER:
+            app.add_js_file(f"../page/{name}", loading_method="defer", **version)
+
+
 def finish(app: Sphinx, error: Exception | None) -> None:
     """Clean the pages, write frames, 404 and start page, remove unused files."""
     if error or app.builder.name != "html":
@@ -166,5 +183,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-before-process-signature", cpdocs.as_written)
     app.connect("autodoc-process-signature", cpdocs.short_types)
     app.connect("html-page-context", describe, priority=400)  # before the Open Graph tags
+    app.connect("html-page-context", add_runner)
     app.connect("build-finished", finish, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

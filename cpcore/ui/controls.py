@@ -32,13 +32,17 @@ class Choice:
 
 @dataclass(frozen=True)
 class IntRange:
-    """A whole number from ``start`` to ``stop``, both included."""
+    """A whole number from ``start`` to ``stop``, both included.
+
+    ``live`` names wider ends, for where Python draws; without it there are none.
+    """
 
     name: str
     label: str
     start: int
     stop: int
     default: int
+    live: tuple[int, int] | None = None
 
     @property
     def values(self) -> tuple[int, ...]:
@@ -47,7 +51,8 @@ class IntRange:
 
     def spec(self) -> dict[str, Any]:
         """What the page script needs to build the control."""
-        return _spec(self, "range") | {"min": self.start, "max": self.stop}
+        ends: dict[str, Any] = {"min": self.start, "max": self.stop}
+        return _spec(self, "range") | ends | ({"live": list(self.live)} if self.live else {})
 
 
 @dataclass(frozen=True)
@@ -77,17 +82,20 @@ Control = Choice | IntRange | Step
 
 
 def check(control: Control, value: object) -> None:
-    """Refuse a value outside the control's stated grid.
+    """Refuse a value outside the control's stated grid, or its wider live ends.
 
     Raises: ValueError naming the control, what it accepts and what was received.
     """
     known = isinstance(value, str) if isinstance(control, Choice) else type(value) is int
-    if known and value in control.values:
+    values: tuple[Any, ...] = control.values
+    if isinstance(control, IntRange) and control.live:
+        values = tuple(range(control.live[0], control.live[1] + 1))
+    if known and value in values:
         return
     if isinstance(control, Choice):
-        wanted = "one of " + ", ".join(repr(v) for v in control.values)
+        wanted = "one of " + ", ".join(repr(v) for v in values)
     else:
-        wanted = f"a whole number from {control.values[0]} to {control.values[-1]}"
+        wanted = f"a whole number from {values[0]} to {values[-1]}"
     raise ValueError(f"{control.name}: expected {wanted}, received {value!r}")
 
 

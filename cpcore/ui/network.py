@@ -20,8 +20,8 @@ RANGES = {
     "0.8": ("above 0.8", 0.8, 1.0),
 }
 CONTROLS = (
-    IntRange("x", "x", -2, 3, 2),
-    IntRange("w", "w", -1, 2, 1),
+    IntRange("x", "x", -2, 3, 2, live=(-9, 9)),
+    IntRange("w", "w", -1, 2, 1, live=(-9, 9)),
     Choice("guess", "My prediction", tuple((name, r[0]) for name, r in RANGES.items())),
     Step("step", "Step", LAST),
 )

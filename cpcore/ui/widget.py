@@ -57,11 +57,13 @@ def _input(control: Control) -> Any:
         return widgets.Dropdown(
             options=options, value=control.default, description=control.label, style=_WIDE
         )
-    values = control.values
+    low, high = control.values[0], control.values[-1]
+    if isinstance(control, IntRange) and control.live:
+        low, high = control.live
     return widgets.IntSlider(
         value=control.default,
-        min=values[0],
-        max=values[-1],
+        min=low,
+        max=high,
         description=control.label,
         style=_WIDE,
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 from scripts.notebooks import FIRST_CELL, WIDGET_VIEW
 
-ALLOWED_TAGS = {"hide-cell", "hide-input", "nbval-ignore-output"}
+ALLOWED_TAGS = {"hide-cell", "hide-input", "nbval-ignore-output", "no-live"}
 RHYTHM = ("Question", "Failure", "Idea", "Code", "Check", "Exercises", "Interview corner", "Recap")
 PICTURE = ("<svg", "<img", "data-explorable")
 

@@ -11,6 +11,7 @@ import pytest
 from cpcore.ui import catalogue, merge_stepper, network_lab, split_explorer
 from cpcore.ui.controls import Choice, IntRange, Step
 from cpcore.ui.explorable import STATIC, WIDGET_VIEW, Explorable
+from tests.support.explorables import CHECKS
 
 NAMES = sorted(catalogue)
 
@@ -50,6 +51,17 @@ TOY = Explorable(
 def test_a_bad_value_is_one_error_naming_control_expected_and_received(values, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         TOY.draw(**values)
+
+
+def test_live_ends_lie_beyond_the_stored_grid_and_end_too():
+    sizes = [len(c.values) for c in network_lab.controls]
+    assert sizes[:2] == [6, 4]  # what the page stores
+    for x, w, step in ((-9, 9, 4), (9, -9, 3), (5, 0, 4), (-9, -9, 4)):
+        state = network_lab.defaults() | {"x": x, "w": w, "step": step}
+        caption, *parts = network_lab.lines(**state)
+        CHECKS["network-lab"](state, caption, "".join(parts))
+    with pytest.raises(ValueError, match="x: expected a whole number from -9 to 9, received 10"):
+        network_lab.lines(x=10)
 
 
 def test_values_left_out_keep_their_default():

@@ -4,7 +4,8 @@
  * that data-controls describes, in the state that data-places names, and loads explorables/NAME.js, all pictures of that explorable,
  * when the reader comes near or first uses a control. It is a classic script, and so is the data:
  * both work from disk, where modules and fetch are blocked, and under a strict content policy.
- * All HTML that is inserted here comes from that data file, which the build writes.
+ * All HTML that is inserted here comes from that data file, which the build writes, or while the
+ * page's Python runs, from the runner, which hands over harmless fragments.
  */
 (function () {
   "use strict";
@@ -16,9 +17,23 @@
   var waiting = {}; // name -> functions to call when its pictures, or an error, arrive
   var count = 0; // makes ids of controls unique within the page
 
+  var draw = null; // asks the page's Python for a picture, while it runs
+  var connected = []; // one function per explorable: Python came or went
+
   window.cpExplorables = {
     register: function (name, pictures) {
       data[name] = pictures;
+    },
+    /* From now on `asker(name, values)` draws: a promise of two fragments, or null if busy. */
+    connect: function (asker) {
+      draw = asker;
+      connected.forEach(function (call) {
+        call();
+      });
+    },
+    /* Adds the controls to an explorable that a live cell has shown. */
+    add: function (root) {
+      set(root, false);
     },
   };
 
@@ -57,6 +72,12 @@
       made.append(child);
     });
     return made;
+  }
+
+  function parsed(html) {
+    var template = document.createElement("template");
+    template.innerHTML = html;
+    return template.content;
   }
 
   /* The place of a whole number between two ends, or -1 for any other text. */
@@ -141,6 +162,13 @@
       },
       write: function (place) {
         input.value = place + control.min;
+        say();
+      },
+      /* Python draws further than the grid of stored pictures, where the control says so. */
+      widen: function (on) {
+        if (!control.live) return;
+        input.min = on ? control.live[0] : control.min;
+        input.max = on ? control.live[1] : control.max;
         say();
       },
     };
@@ -246,36 +274,47 @@
       return builders[control.kind](control, changed, quiet);
     });
     var reset = element("button", { type: "button", textContent: "Reset", className: "cp-reset" });
+    var mode = element("span", { className: "cp-mode" });
+    var drawing = false; // Python draws now
+    var again = false; // the controls moved meanwhile
+    var outside = false; // the picture shown lies beyond the stored ones
 
+    /* The place of the state among the stored pictures; NaN beyond them. */
     function place() {
       return controls.reduce(function (sum, control) {
-        return sum * control.size + control.read();
+        var at = control.read();
+        return at >= 0 && at < control.size ? sum * control.size + at : NaN;
       }, 0);
     }
     /* The cursor comes last. Its end is where these other values stop changing the picture. */
     function limit() {
       var cursor = controls[controls.length - 1];
-      if (!cursor || !cursor.limit) return;
+      if (!cursor || !cursor.limit || !data[name] || !fits()) return;
+      if (isNaN(place())) {
+        cursor.limit(cursor.size - 1);
+        return;
+      }
       var states = data[name].states;
       var start = place() - cursor.read();
       var end = cursor.size - 1;
       while (end > 0 && states[start + end] === states[start + end - 1]) end -= 1;
       cursor.limit(end);
     }
-    function show() {
-      var pictures = data[name];
-      limit();
-      var frame = pictures.frames[pictures.states[place()]];
+    function put(caption, parts) {
       var open = stage.querySelector("details[open]") !== null; // keep the table open
-      say.innerHTML = pictures.lines[frame[0]];
-      stage.innerHTML = frame
-        .slice(1)
-        .map(function (line) {
-          return pictures.lines[line];
-        })
-        .join("\n");
+      say.replaceChildren(caption);
+      stage.replaceChildren(parts);
       var table = stage.querySelector("details");
       if (table) table.open = open;
+      remember();
+    }
+    function show() {
+      var pictures = data[name];
+      var frame = pictures.frames[pictures.states[place()]];
+      var lines = frame.map(function (line) {
+        return pictures.lines[line];
+      });
+      put(parsed(lines[0]), parsed(lines.slice(1).join("\n")));
     }
     function fits() {
       var size = controls.reduce(function (product, control) {
@@ -283,24 +322,77 @@
       }, 1);
       return data[name].states.length === size;
     }
+    function busy(on) {
+      if (on) root.setAttribute("aria-busy", "true");
+      else root.removeAttribute("aria-busy");
+    }
     function changed() {
-      root.setAttribute("aria-busy", "true");
+      limit();
+      if (drawing) {
+        again = true;
+        return;
+      }
+      var drawn = draw && draw(name, values());
+      if (!drawn) {
+        switchPicture();
+        return;
+      }
+      drawing = true;
+      again = false;
+      busy(true);
+      drawn.then(
+        function (picture) {
+          drawing = false;
+          problem.hidden = true;
+          busy(false);
+          if (again) changed();
+          else put(picture.say, picture.stage);
+        },
+        function () {
+          drawing = false;
+          switchPicture();
+        }
+      );
+    }
+    function switchPicture() {
+      busy(true);
       load(name, function (loaded) {
-        root.removeAttribute("aria-busy");
-        var good = loaded && fits();
+        busy(false);
+        var good = loaded && fits() && !isNaN(place());
         problem.hidden = good;
+        if (good) limit();
         if (good) show();
-        if (good) remember();
-        else if (loaded) complain("belong to another version of this page. Reload the page.");
-        else complain("could not be loaded. The picture shown stays; any control tries again.");
+        else if (!loaded) {
+          complain("could not be loaded. The picture shown stays; any control tries again.");
+        } else if (fits()) complain("end here; Python draws the rest, and is busy.");
+        else complain("belong to another version of this page. Reload the page.");
       });
     }
     function complain(what) {
       problem.textContent = "The pictures in explorables/" + name + ".js " + what;
     }
+    function values() {
+      var state = {};
+      specs.forEach(function (control, i) {
+        var text = controls[i].text();
+        state[control.name] = control.kind === "choice" ? text : Number(text);
+      });
+      return state;
+    }
+    /* Python came or went: say so, and leave what only Python can draw. */
+    function connection() {
+      controls.forEach(function (control) {
+        if (control.widen) control.widen(Boolean(draw));
+      });
+      mode.hidden = !window.cpRunner; // this page has no Python
+      mode.textContent = draw ? "live: drawn by Python" : "stored pictures";
+      if (!draw && (drawing || outside)) changed();
+      outside = false;
+    }
     /* The address names the state, so that it can be shared; the state first shown needs none. */
     function remember() {
-      if (!fragment(name) && place() === opening) return;
+      outside = isNaN(place());
+      if (outside || (!fragment(name) && place() === opening)) return;
       var state = new URLSearchParams();
       specs.forEach(function (control, i) {
         state.set(control.name, controls[i].text());
@@ -341,11 +433,13 @@
     var nodes = controls.map(function (control) {
       return control.node;
     });
-    var bar = element("div", { className: "cp-bar" }, nodes.concat([reset]));
+    var bar = element("div", { className: "cp-bar" }, nodes.concat([reset, mode]));
     root.insertBefore(bar, say);
     root.insertBefore(problem, say);
     root.querySelector(".cp-still").remove();
     root.classList.add("cp-ready");
+    connected.push(connection);
+    connection();
     if (first) {
       window.addEventListener("hashchange", recall);
       recall();
