@@ -19,7 +19,7 @@ NEEDLESS = [
 # The whole index and what searches it, for results while one types, which this book does not show.
 # (With them goes the script that would mark the words found; they keep it from doing so.)
 SEARCH_ONLY = re.compile(
-    r"\s*<script[^>]*[/"](?:searchtools|language_data|searchindex|sphinx_highlight)\.js[^>]*></script>"
+    r"\s*<script[^>]*\b(?:searchtools|language_data|searchindex|sphinx_highlight)\.js[^>]*></script>"
 )
 # The second source of each icon font, for browsers of before 2016.
 OLDER_FONT = re.compile(r",\s*url\([^)]*\.ttf[^)]*\)\s*format\([^)]*\)")
