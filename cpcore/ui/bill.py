@@ -97,7 +97,7 @@ bill_explorer = Explorable(
     title="Memory bill",
     summary=(
         "Training on one sample on H100s: 16-bit tensors, float32 logits and optimizer, only "
-        "layer inputs kept. Left, the bill without and with a cut of the sample. Right, four "
+        "layer inputs kept. First the bill, without and with a cut of the sample. Then four "
         "conditions: the filled bar must reach at least as far as the outlined one. Tensor ranks "
         "count for the third only."
     ),

@@ -113,7 +113,7 @@ def _legend(names: Sequence[str], floor: float, room: str) -> list[str]:
     ]
     for start in range(0, len(names), LEGEND_ROWS):
         named = enumerate(names[start : start + LEGEND_ROWS], start + 1)
-        words = "  ".join(f"{number} {name}" for number, name in named)
+        words = ", ".join(f"{number} {name}" for number, name in named)
         parts.append(label(0, floor + 56 + 20 * (start // LEGEND_ROWS), words))
     return parts
 
