@@ -178,6 +178,9 @@ def test_run_first_runs_the_earlier_cells_that_have_not_run(desk: Desk) -> None:
     desk.edit(4, "earlier = 'ran before'")
     assert desk.try_out(5, "print(earlier)") == "ran before\n"
     assert desk.note(4).inner_text().startswith("Ran in")
+    desk.edit(4, "earlier = 'ran again, since it was edited'")
+    desk.run(5)
+    assert desk.text(5) == "ran again, since it was edited\n"
     for number in (4, 5):
         desk.press("Reset", number)
 
