@@ -28,17 +28,26 @@ class Dropout:
             raise expected("rate", "a number in [0, 1)", repr(self.rate))
         if whole_number("seed", self.seed, 0) >= 2**32:  # it would repeat a smaller one
             raise expected("seed", "an integer below 2**32", repr(self.seed))
+        # Python's own numbers: rate · 2**32 would overflow numpy's float16.
+        object.__setattr__(self, "rate", float(self.rate))
+        object.__setattr__(self, "seed", int(self.seed))
 
     def keep(self, batch: ArrayLike, query_head: ArrayLike, i: ArrayLike, j: ArrayLike) -> Array:
         """Bool, True where the probability is kept.
 
         Shapes: integer index arrays, broadcast against each other; i and j are global positions.
-        Raises: ValueError for an index that is not an integer in [0, 2**32).
+        Raises: ValueError for an index that is not an integer in [0, 2**32), or that does not
+            broadcast against those before it.
         """
         state = _mix(np.asarray(self.seed, np.uint32))
         indices = {"batch": batch, "query_head": query_head, "i": i, "j": j}
         for name, index in indices.items():
-            state = _mix(state ^ _word(name, index))
+            word = _word(name, index)
+            try:
+                state = _mix(state ^ word)
+            except ValueError:
+                wanted = f"a shape that broadcasts against {state.shape}"
+                raise expected(name, wanted, word.shape) from None
         return np.asarray(state >= np.uint32(min(round(self.rate * 2**32), 2**32 - 1)))
 
     def factor(self, shape: tuple[int, ...], q_pos: Array, k_pos: Array) -> Array:

@@ -22,8 +22,9 @@ class LedgerRow(NamedTuple):
     messages counts sends from rank to rank, each piece of a shard cut by `max_block` being one.
     collectives counts the library calls that stand for them.
     remote_block: the most foreign keys and values in use at once. online_state: output, sum and max
-    of every row. workspace: the largest tile of scores. buffers: a second remote block, received
-    while one is in use, and one message of gradients each way.
+    of every row. workspace: the scores of the largest block, not cut into tiles. buffers: a second
+    remote block, received while one is in use (none after a collective, which has brought all), and
+    one message of gradients each way.
 
     Units: qkv … buffers in elements of one sequence; resident_bytes their total in bytes.
     """
@@ -88,11 +89,10 @@ def ledger(
     >>> [(row.rank, row.phase, row.elements_sent) for row in rows][2:6]
     [(0, 'replay', 8), (1, 'replay', 12), (0, 'return', 12), (1, 'return', 8)]
     """
-    value_dim = head_dim if value_dim is None else value_dim
-    counts = {"q_heads": q_heads, "kv_heads": kv_heads}
-    counts |= {"head_dim": head_dim, "value_dim": value_dim}
-    for name, size in counts.items():
-        whole_number(name, size, 1)
+    # As Python's integers: products of numpy's small ones would wrap around.
+    q_heads, kv_heads = whole_number("q_heads", q_heads, 1), whole_number("kv_heads", kv_heads, 1)
+    head_dim = whole_number("head_dim", head_dim, 1)
+    value_dim = whole_number("value_dim", head_dim if value_dim is None else value_dim, 1)
     if q_heads % kv_heads:
         raise expected("kv_heads", f"a divisor of q_heads = {q_heads}", kv_heads)
     kv = whole_number("element_bytes", element_bytes, 1)
@@ -135,9 +135,9 @@ def _traffic(turns: dict[str, list[list[Event]]], phase: str, rank: int, of: _Si
 def _resident(turns: dict[str, list[list[Event]]], rank: int, own: int, of: _Sizes) -> LedgerRow:
     by_phase = {phase: ranks[rank] for phase, ranks in turns.items()}
     forward, replay = by_phase.get("forward", []), by_phase.get("replay", [])
-    arriving = [event.received_tokens for event in forward]
-    gathered = any(event.collective for event in forward)
-    remote = sum(arriving) if gathered else max(arriving, default=0)
+    arriving = [[event.received_tokens for event in phase] for phase in (forward, replay)]
+    gathered = any(event.collective for event in (*forward, *replay))
+    remote = max(sum(tokens) if gathered else max(tokens, default=0) for tokens in arriving)
     tiles = [e.key_stop - e.key_start for e in (*forward, *replay) if e.verdict != "empty"]
     returning = by_phase.get("return", [])
     message = max((max(e.sent_tokens, e.received_tokens) for e in returning), default=0)

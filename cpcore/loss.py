@@ -58,16 +58,19 @@ def loss_sum(logits: ArrayLike, labels: ArrayLike) -> LossSum:
     """Cross entropy of the labels that are not IGNORE, as (sum, count). No valid token: (0, 0).
 
     Shapes: logits (S, vocabulary), labels (S,).
-    Raises: ValueError for labels outside the vocabulary, shapes that differ, or logits that are not
-        finite where a label counts. Elsewhere they may hold anything.
+    Raises: ValueError for labels outside the vocabulary, shapes that differ, logits that are not
+        finite where a label counts (elsewhere they may hold anything), or a loss that overflows.
     """
     scores, ids, valid = _checked(logits, labels)
-    shifted = scores - scores.max(
-        axis=-1, keepdims=True
-    )  # first: a small loss has no digits to lose
-    lse = np.log(np.exp(shifted).sum(axis=-1))
-    losses = lse - shifted[np.arange(len(ids)), np.where(valid, ids, 0)]
-    return LossSum(float(losses[valid].sum(dtype=np.float64)), int(valid.sum()))
+    with np.errstate(under="ignore", over="ignore"):
+        # Shifted first: a small loss has no digits to lose.
+        shifted = scores - scores.max(axis=-1, keepdims=True)
+        lse = np.log(np.exp(shifted).sum(axis=-1))
+        losses = lse - shifted[np.arange(len(ids)), np.where(valid, ids, 0)]
+        total = float(losses[valid].sum(dtype=np.float64))
+    if not np.isfinite(total):
+        raise expected("logits", f"losses that fit {scores.dtype}", "an overflow")
+    return LossSum(total, int(valid.sum()))
 
 
 def loss_gradient(logits: ArrayLike, labels: ArrayLike, count: int) -> Array:
@@ -81,16 +84,18 @@ def loss_gradient(logits: ArrayLike, labels: ArrayLike, count: int) -> Array:
     """
     scores, ids, valid = _checked(logits, labels)
     count = whole_number("count", count, int(valid.sum()))
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    probs = weights / weights.sum(axis=-1, keepdims=True)
-    probs[np.arange(len(ids))[valid], ids[valid]] -= 1
-    return np.where(valid[:, None], probs, 0) / max(1, count)
+    with np.errstate(under="ignore", over="ignore"):
+        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        probs = weights / weights.sum(axis=-1, keepdims=True)
+        probs[np.arange(len(ids))[valid], ids[valid]] -= 1
+        return np.where(valid[:, None], probs, 0) / max(1, count)
 
 
 def mean_loss(parts: Iterable[LossSum]) -> float:
     """Σ of sums over Σ of counts: the mean over all tokens that count; 0 if there is none.
 
-    Raises: ValueError unless every part is a LossSum: a bare number would have no count.
+    Raises: ValueError unless every part is a LossSum of a finite sum and a count of at least 0: a
+        bare number would have no count.
     """
     if not isinstance(parts, Iterable) or isinstance(parts, LossSum):
         raise expected("parts", "an iterable of LossSum", type(parts).__name__)
@@ -98,6 +103,9 @@ def mean_loss(parts: Iterable[LossSum]) -> float:
     for part in parts:
         if not isinstance(part, LossSum):
             raise expected("parts", "an iterable of LossSum", f"one of {type(part).__name__}")
+        whole_number("parts: count", part.count, 0)
+        if not isinstance(part.sum, int | float | np.floating) or not np.isfinite(part.sum):
+            raise expected("parts: sum", "a finite number", repr(part.sum))
     return float(sum(part.sum for part in parts) / max(1, sum(part.count for part in parts)))
 
 

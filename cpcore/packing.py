@@ -5,6 +5,7 @@ nothing, is seen by none and has no label.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,19 +28,17 @@ class Packed:
         """`x` of S positions spread over the padded slots, `fill` between.
 
         Raises: ValueError unless x holds numbers or bools, one entry per real token along `axis`,
-            or for a fill that is no number or that an array of integers cannot hold.
+            or for a fill that is no number or that the array's dtype cannot hold: integers hold
+            no fraction, and a finite number must not become infinite.
         """
         array = any_array("x", x)
         if array.dtype.kind not in "biuf":
             raise expected("x", "bools, integers or floating numbers", array.dtype)
         if not isinstance(fill, bool | int | float | np.bool_ | np.integer | np.floating):
             raise expected("fill", "a number", repr(fill))
-        if not -array.ndim <= axis < array.ndim or array.shape[axis] != len(self.real):
-            raise expected("x", f"{len(self.real)} positions along axis {axis}", array.shape)
-        if array.dtype.kind in "biu":
-            with np.errstate(invalid="ignore"):  # NaN has no integer: that is what is asked
-                if np.asarray(fill).astype(array.dtype) != fill:
-                    raise expected("fill", f"a value that {array.dtype} can hold", repr(fill))
+        _check_axis(array, axis, len(self.real))
+        if not _holds(array.dtype, fill):
+            raise expected("fill", f"a value that {array.dtype} can hold", repr(fill))
         moved = np.moveaxis(array, axis, 0)
         padded = np.full((len(self.documents), *moved.shape[1:]), fill, array.dtype)
         padded[self.real] = moved
@@ -51,8 +50,7 @@ class Packed:
         Raises: ValueError unless x has one entry per padded slot along `axis`.
         """
         array = any_array("x", x)
-        if not -array.ndim <= axis < array.ndim or array.shape[axis] != len(self.documents):
-            raise expected("x", f"{len(self.documents)} positions along axis {axis}", array.shape)
+        _check_axis(array, axis, len(self.documents))
         return np.take(array, self.real.astype(np.intp), axis=axis)
 
 
@@ -78,3 +76,23 @@ def pad_packed(cu_seqlens: ArrayLike, multiple: int) -> Packed:
     for number, (stop, size, length) in enumerate(zip(stops, padded, lengths, strict=True)):
         documents[stop - size : stop - size + length] = number
     return Packed(np.append(0, stops), documents, np.flatnonzero(documents != -1))
+
+
+def _check_axis(array: Array, axis: int, length: int) -> None:
+    if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
+        raise expected("axis", "an integer", repr(axis))
+    if not -array.ndim <= axis < array.ndim or array.shape[axis] != length:
+        raise expected("x", f"{length} positions along axis {axis}", array.shape)
+
+
+def _holds(dtype: np.dtype[Any], fill: float) -> bool:
+    """Whether the dtype has this number: exactly if it is one of integers, else up to rounding."""
+    with np.errstate(invalid="ignore", over="ignore"):  # NaN has no integer: that is what is asked
+        try:
+            held = np.asarray(fill).astype(dtype)
+        except OverflowError:  # an integer beyond every dtype
+            return False
+    if dtype.kind == "f":
+        infinite = isinstance(fill, float | np.floating) and bool(np.isinf(fill))
+        return bool(np.isinf(held)) == infinite
+    return bool(held == fill)

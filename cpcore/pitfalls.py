@@ -37,7 +37,7 @@ def equal_weight_mean(
 ) -> Array:
     """WRONG: the plain mean of the softmax outputs of the chunks that see something.
 
-    with n such chunks, chunk b has softmax mass Z_b / Z but is given 1 / n, so a row is off by
+    With n such chunks, chunk b has softmax mass Z_b / Z but is given 1 / n, so a row is off by
     Σ_b (1/n - Z_b/Z) · O_b. Hidden when all masses are equal, or n = 1; for other masses only
     values that happen to cancel hide it. Backward: that of the mean, with dout / n in every chunk.
 

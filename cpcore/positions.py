@@ -4,6 +4,8 @@ Owns the rotation and positions that restart with each document. Leaves out who 
 rank that counts from its own first token rotates by the wrong angle, whatever its mask says.
 """
 
+import sys
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -16,8 +18,9 @@ def rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0) -> Arra
     The product of two rotated rows depends on the difference of their positions only, so both
     must be counted from the same origin.
 
-    Shapes: x (…, S, D), D even; positions (S,), in radians per unit of frequency; result as x.
-    Raises: ValueError for an odd width, positions that do not fit, or a base that is not positive.
+    Shapes: x (…, S, D), D even; positions (S,), integers of at least 0; result as x.
+    Raises: ValueError for an odd width, positions that do not fit, a base that is not positive or
+        too small, or finite numbers that do not fit their dtype when turned.
     Source: Su et al. 2021 (arXiv:2104.09864); the pairing of halves is that of GPT-NeoX.
 
     >>> rotary([[1.0, 0.0], [1.0, 0.0]], [0, 3]).round(2)
@@ -28,16 +31,23 @@ def rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0) -> Arra
     if array.ndim < 2 or array.shape[-1] % 2 or array.shape[-1] == 0:
         raise expected("x", "shape (…, S, D) with an even D", array.shape)
     real = isinstance(base, int | float | np.integer | np.floating) and not isinstance(base, bool)
-    if not real or not 0 < base < np.inf:
+    if not real or not 0 < base <= sys.float_info.max:
         raise expected("base", "a finite number above 0", repr(base))
     pos = index_array("positions", positions, length=array.shape[-2])
     half = array.shape[-1] // 2
-    frequency = float(base) ** (-np.arange(half) / half)
-    angle = pos[:, None] * frequency  # (S, D/2), float64: float32 would blur late positions
-    cos, sin = np.cos(angle), np.sin(angle)
     first, second = array[..., :half], array[..., half:]
-    turned = np.concatenate((first * cos - second * sin, second * cos + first * sin), axis=-1)
-    return turned.astype(array.dtype)
+    with np.errstate(under="ignore", over="ignore", invalid="ignore"):
+        frequency = float(base) ** (-np.arange(half) / half)
+        angle = pos[:, None] * frequency  # (S, D/2), float64: float32 would blur late positions
+        if not np.isfinite(angle).all():
+            raise expected("base", "a number whose angles are finite", repr(base))
+        cos, sin = np.cos(angle), np.sin(angle)
+        turned = np.concatenate((first * cos - second * sin, second * cos + first * sin), axis=-1)
+        turned = turned.astype(array.dtype)
+    # A row that holds NaN or infinity, such as padding, may; a turn alone must not make any.
+    if not (np.isfinite(turned) | ~np.isfinite(array).all(axis=-1, keepdims=True)).all():
+        raise expected("x", f"numbers that fit {array.dtype} when turned", "an overflow")
+    return turned
 
 
 def document_positions(documents: ArrayLike) -> Array:

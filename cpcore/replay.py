@@ -55,6 +55,7 @@ def block_gradients(
     return dq, dk, dv
 
 
+@np.errstate(over="ignore", invalid="ignore")  # `results` refuses what overflowed
 def return_gradients(
     events: Iterable[Event],
     shares: list[list[Block]],

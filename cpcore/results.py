@@ -5,7 +5,9 @@ Owns the last cast and the way back to logical order. Leaves out every computati
 
 from typing import NamedTuple
 
-from cpcore.checks import Array, narrow
+import numpy as np
+
+from cpcore.checks import Array, expected, narrow
 from cpcore.layouts import Layout
 from cpcore.schedule import Event
 
@@ -49,6 +51,8 @@ def collect(
     per_rank = []
     owners = (("query", q), ("key", k), ("value", v))
     for (output, lse), grads in zip(results, gradients, strict=True):
+        if not all(np.isfinite(g).all() for g in grads):
+            raise expected("dout", f"gradients that fit {grads[0].dtype}", "an overflow")
         cast = [narrow(name, g, x.dtype) for g, (name, x) in zip(grads, owners, strict=False)]
         per_rank.append(RankResult(narrow("query", output, q.dtype), lse, *(cast or (None,) * 3)))
     output = layout.unshard([result.output for result in per_rank])

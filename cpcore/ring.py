@@ -98,8 +98,8 @@ def simulate(
     Shapes: query (…, S, D), key (…, S, D), value and dout (…, S, Dv) in logical order; axis -3 is
         heads when present. Results have the dtype of the array they belong to; lse (…, S) is kept
         in the accumulate dtype.
-    Raises: ValueError for wrong arguments before any work, and for events whose messages do not
-        fit together.
+    Raises: ValueError for wrong arguments before any work, for events whose messages do not fit
+        together, and for results that overflow their dtype.
     """
     rule = Visibility(causal=False) if visibility is None else visibility
     # The schedule checks its arguments even where another stream takes its place.

@@ -24,8 +24,8 @@ class Event(NamedTuple):
 
     key_start and key_stop index `layout.owned[owner]`, never global positions. In phase "return"
     the owner's gradient is sent, then another one received. A side without a message has 0 tokens
-    and no peer. collective: the messages of the phase are one library call, after which the rank
-    holds every block.
+    and no peer. collective: the messages of the phase are one library call, which gathers every
+    block before the first is used or, in the return, sums what each owner is owed.
 
     Units: sent_tokens and received_tokens count positions, pairs visible (query, key) pairs.
     """

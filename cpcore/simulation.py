@@ -117,6 +117,7 @@ class Simulation:
             state = ChunkStats(output[..., rows, :], total[..., rows], top[..., rows])
             output[..., rows, :], total[..., rows], top[..., rows] = self.merge(state, stats)
 
+    @np.errstate(under="ignore", over="ignore", invalid="ignore")
     def start_replay(self, results: list[tuple[Array, Array]]) -> None:
         """Save what the backward pass needs, one lse and one delta per row, and clear the sums."""
         self.lse = [lse for _, lse in results]
@@ -152,6 +153,7 @@ class Simulation:
         """The gradients of the rank's own keys and values, once all sums have returned."""
         return self.owed[rank][rank]
 
+    @np.errstate(under="ignore", over="ignore", invalid="ignore")
     def replay(self, event: Event, block: Block) -> None:
         """Backward: add the block's share to dq here, and to what its owner is owed."""
         block = self.block_again(event, block)

@@ -39,6 +39,7 @@ INPUT_PATTERNS = [
     "cpcore/**/*.py",
     "scripts/assets.json",
     "scripts/*.py",
+    "tests/core/*.py",  # links to tests name lines
 ]
 STEP = re.compile(r"^(reading sources|writing output|copying images).*\[\s*\d+%\] \S+")
 NO_PYTHON: Files = {}

@@ -162,6 +162,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
     sys.path.insert(0, str(ROOT))  # autodoc and frames read the source tree, installed or not
     app.setup_extension("explorable")  # directives of our own Markdown pages
+    app.setup_extension("testlinks")  # and a role
     app.add_node(
         Callout,
         html=(visit_callout, depart_callout),

@@ -16,6 +16,11 @@ NEEDLESS = [
     r"\s*<script type=\"text/x-thebe-config\">.*?</script>",
     r"\s*<script>kernelName = '[^']*'</script>",
 ]
+# The whole index and what searches it, for results while one types, which this book does not show.
+# (With them goes the script that would mark the words found; they keep it from doing so.)
+SEARCH_ONLY = re.compile(
+    r"\s*<script[^>]*\b(?:searchtools|language_data|searchindex|sphinx_highlight)\.js[^>]*></script>"
+)
 # The second source of each icon font, for browsers of before 2016.
 OLDER_FONT = re.compile(r",\s*url\([^)]*\.ttf[^)]*\)\s*format\([^)]*\)")
 UNUSED_FILES = [
@@ -73,6 +78,8 @@ def clean(out: Path) -> None:
     for page in out.rglob("*.html"):
         before = page.read_text(encoding="utf-8")
         after = clean_page(before)
+        if page.name != "search.html":
+            after = SEARCH_ONLY.sub("", after)
         if after != before:
             page.write_text(after, encoding="utf-8")
     for pattern in UNUSED_FILES:

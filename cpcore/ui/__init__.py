@@ -6,6 +6,7 @@ ipywidgets and matplotlib may be imported below this package only, and only when
 from __future__ import annotations
 
 from cpcore.ui.averaging import loss_explorer
+from cpcore.ui.bill import bill_explorer
 from cpcore.ui.calculator import calculator
 from cpcore.ui.catalogue import catalogue
 from cpcore.ui.explorable import Explorable
@@ -18,6 +19,7 @@ from cpcore.ui.split import split_explorer
 
 __all__ = [
     "Explorable",
+    "bill_explorer",
     "calculator",
     "catalogue",
     "laboratory",

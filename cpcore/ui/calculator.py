@@ -152,14 +152,17 @@ def _tables(known: Facts) -> str:
         for item in known.memory
     ]
     sizes = [
-        ["tokens of a rank", short(known.seq_len / known.cp_size)],
+        ["tokens of a rank", f"{-(-known.seq_len // known.cp_size):,}"],
         ["ranks that trade heads", str(known.degree)],
         ["attention of one layer, all ranks, TFLOP", short(known.flops / 1e12)],
         [
             "sent by a rank, MB",
             "none" if known.sent_bytes is None else short(known.sent_bytes / 1e6),
         ],
-        ["chunk that would hide a hop, tokens", f"{known.needed_chunk:,}"],
+        [
+            "tokens of a rank that hide a hop",
+            "no hop" if known.needed_chunk is None else f"{known.needed_chunk:,}",
+        ],
         *([f"{name}, ms", short(value)] for name, value in _times(known)),
     ]
     heads = ["memory, GiB", "whole sequence", "fullest rank", "divided by context ranks"]

@@ -20,7 +20,10 @@ PLANS = {  # name -> (plan of the planner, layout)
 
 @dataclass(frozen=True)
 class Facts:
-    """One setting; `time`, `step` and `sent_bytes` are None where the heads forbid the plan."""
+    """One setting; `time` and `sent_bytes` are None where the heads forbid the plan.
+
+    `step` and `needed_chunk`, the tokens a rank must own for a hop to hide, need a ring.
+    """
 
     model: ModelShape
     machine: Hardware
@@ -30,7 +33,7 @@ class Facts:
     degree: int
     memory: tuple[MemoryItem, ...]
     flops: int
-    needed_chunk: int
+    needed_chunk: int | None
     time: AttentionTime | None
     step: Step | None
     sent_bytes: int | None
@@ -75,7 +78,7 @@ def facts(
     degree = {"all_to_all": cp_size, "mixed": mix_degree(model, machine, cp_size)}.get(kind, 1)
     possible = degree in planner.head_degrees(model.q_heads, model.kv_heads)
     bill = planner.memory_items(model, seq_len, cp_size, state_shards=state_shards)
-    held = step = time = sent = None
+    held = step = time = sent = needed = None
     if possible:
         mix = degree if kind == "mixed" else None
         held = planner.buffer_bytes(kind, model, seq_len, cp_size, degree=mix)
@@ -84,15 +87,17 @@ def facts(
             degree=mix,
         )  # fmt: skip
         sent, step = _moved(kind, layout, model, machine, seq_len, cp_size, degree, utilization)
+    if step is not None:
+        shard = planner.smallest_hidden_chunk(
+            machine.peak_flops_per_s * utilization, machine.link_bytes_per_s(cp_size),
+            group=model.group, visible_share=1.0 if plan == "ring" else 0.5,
+        )  # fmt: skip
+        needed = -(-shard // degree)  # ranks that trade heads share one shard of the ring
     buffers = MemoryItem("buffers of one layer", 0, held or 0, False)
     return Facts(
         model, machine, seq_len, cp_size, plan, degree, (*bill[:-1], buffers),
         planner.attention_flops(planner.causal_pairs(seq_len), model.q_heads, model.head_dim),
-        planner.smallest_hidden_chunk(
-            machine.peak_flops_per_s * utilization, machine.link_bytes_per_s(cp_size),
-            group=model.group, visible_share=1.0 if plan == "ring" else 0.5,
-        ),
-        time, step, sent,
+        needed, time, step, sent,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cpcore.ui.averaging import loss_explorer
+from cpcore.ui.bill import bill_explorer
 from cpcore.ui.calculator import calculator
 from cpcore.ui.explorable import Explorable
 from cpcore.ui.lab import laboratory
@@ -23,5 +24,6 @@ catalogue: dict[str, Explorable] = {
         merge_order,
         calculator,
         loss_explorer,
+        bill_explorer,
     )
 }

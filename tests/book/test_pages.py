@@ -316,6 +316,25 @@ def test_the_planner_page_shows_every_name_of_the_planner_once() -> None:
     assert sorted([*listed, *data]) == sorted(shown)
 
 
+def test_the_presets_on_the_planner_page_are_those_of_the_package() -> None:
+    shown = [row for row in rows(section(text("planner.md"), "Presets")) if len(row) > 1]
+    numbers = {row[0]: [n.split()[0].replace(",", "") for n in row[1:-1]] for row in shown}
+    for model in planner.MODELS.values():
+        size = [model.layers, model.hidden, model.q_heads, model.head_dim, model.mlp_hidden]
+        size += [model.vocabulary]
+        found = numbers.pop(model.name)
+        heads = next(row[3] for row in shown if row[0] == model.name)
+        assert heads == f"{model.q_heads} / {model.kv_heads}"
+        assert found[:-1] == [str(n) for n in size]
+        assert float(found[-1]) == round(model.parameters / 1e9, 2)
+    for machine in planner.HARDWARE.values():
+        speeds = [machine.peak_flops_per_s / 1e12, machine.memory_bytes / 1e9]
+        speeds += [machine.memory_bytes_per_s / 1e9, machine.node_size]
+        speeds += [machine.node_bytes_per_s / 1e9, machine.network_bytes_per_s / 1e9]
+        assert [float(n) for n in numbers.pop(machine.name)] == pytest.approx(speeds, rel=0.005)
+    assert not numbers
+
+
 def test_every_public_member_is_on_the_package_page() -> None:
     for public in (cpcore.Visibility, cpcore.Layout):
         line = re.search(rf"autoclass:: {public.__name__}\n   :members: (.*)", text("api.md"))

@@ -177,3 +177,35 @@ def test_an_index_that_does_not_fit_is_refused_by_name(name: str) -> None:
         Dropout(0.1, 0).keep(**(good | {name: 1.0}))
     with refused(name, "an array", "lists of unequal lengths"):
         Dropout(0.1, 0).keep(**(good | {name: [[0], [0, 1]]}))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_a_numpy_rate_drops_as_the_same_python_number(kind: Any) -> None:
+    """In float16, rate · 2**32 is infinite; in float32, 1/(1-rate) has seven digits."""
+    rate, pos = kind(0.3), np.arange(50)
+    factors = [Dropout(r, np.int8(1)).factor((50, 4), pos, pos) for r in (rate, float(rate))]
+    assert np.array_equal(*factors)
+    assert factors[0].dtype == np.float64
+    assert Dropout(rate, 1) == Dropout(float(rate), 1)
+
+
+def test_the_threshold_is_rounded_to_the_nearest_word() -> None:
+    """0.1 · 2**32 = 429496729.6: of the two words beside it, the lower one is dropped."""
+    for target, kept in ((429496729, False), (429496730, True)):
+        j = unmixed(target) ^ word(0, 0, 0, 0)
+        assert word(0, 0, 0, 0, j) == target
+        assert bool(Dropout(0.1, 0).keep(0, 0, 0, j)) is kept
+
+
+def unmixed(x: int) -> int:
+    """The word that `mixed` turns into x: its steps undone, last first."""
+    x ^= x >> 16
+    x = (x * pow(0xC2B2AE35, -1, 2**32)) & MASK
+    x ^= (x >> 13) ^ (x >> 26)
+    x = (x * pow(0x85EBCA6B, -1, 2**32)) & MASK
+    return ((x ^ (x >> 16)) - 0x9E3779B9) & MASK
+
+
+def test_indices_that_do_not_broadcast_are_refused_by_name() -> None:
+    with refused("j", "a shape that broadcasts against (3,)", (4,)):
+        Dropout(0.5, 1).keep(0, 0, np.arange(3), np.arange(4))

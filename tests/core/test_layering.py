@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "positions": {"checks"},
     "work": {"checks", "masks"},
     "schedule": {"checks", "layouts", "masks", "work"},
-    "event_checks": {"checks", "layouts", "schedule"},
+    "event_checks": {"checks", "layouts", "masks", "schedule"},
     "ledger": {"checks", "event_checks", "layouts", "schedule"},
     "exchange": {"checks", "schedule"},
     "replay": {"checks", "chunks", "exchange", "grouping", "schedule"},

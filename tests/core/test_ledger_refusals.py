@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cpcore import LedgerRow, from_lengths, ledger, schedule
@@ -75,3 +76,13 @@ def test_what_is_no_layout_is_refused() -> None:
 def test_key_heads_that_do_not_divide_the_query_heads_are_refused() -> None:
     with refused("kv_heads", "a divisor of q_heads = 4", 3):
         counted(q_heads=4, kv_heads=3)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8])
+def test_small_numpy_integers_count_like_pythons_own(kind: Any) -> None:
+    """100 · (3 + 3) elements a token leave 8 bits."""
+    sizes = {"q_heads": 100, "kv_heads": 100, "head_dim": 3, "value_dim": 3}
+    small = counted(**{name: kind(size) for name, size in sizes.items()}, element_bytes=kind(2))
+    assert small == counted(**sizes, element_bytes=2)
+    assert small[0].elements_sent == 1200
+    assert all(type(part) in (int, str) for row in small for part in row)

@@ -139,3 +139,36 @@ def test_lists_of_unequal_lengths_are_named() -> None:
         next_token_labels([1, 2], RAGGED)
     with refused("labels", "an array", "lists of unequal lengths"):
         loss_sum([[0.0, 1.0]], RAGGED)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_loss_that_overflows_is_refused_and_its_gradient_is_right(dtype: Any) -> None:
+    """The difference of the two logits leaves the dtype; probabilities are 1 and 0 all the same."""
+    most = np.finfo(dtype).max
+    logits = np.array([[most, -most]])
+    with refused("logits", f"losses that fit {np.dtype(dtype)}", "an overflow"):
+        loss_sum(logits, [1])
+    assert loss_sum(logits, [0]) == (0.0, 1)
+    assert loss_gradient(logits, [1], 1).tolist() == [[1.0, -1.0]]
+
+
+def test_an_underflow_is_no_error_even_where_flags_are_raised() -> None:
+    with np.errstate(all="raise"):
+        assert loss_sum(np.array([[0.0, -1000.0]]), [0]) == (0.0, 1)
+        assert not loss_gradient(np.array([[0.0, -1000.0]]), [0], 1).any()
+
+
+@pytest.mark.parametrize(
+    ("part", "argument", "wanted", "received"),
+    [
+        (LossSum(1.0, -1), "parts: count", "an integer of at least 0", "-1"),
+        (LossSum(1.0, 0.5), "parts: count", "an integer of at least 0", "0.5"),  # type: ignore[arg-type]
+        (LossSum(float("nan"), 1), "parts: sum", "a finite number", "nan"),
+        (LossSum("1", 1), "parts: sum", "a finite number", "'1'"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_part_without_a_sum_or_a_count_is_refused(
+    part: LossSum, argument: str, wanted: str, received: str
+) -> None:
+    with refused(argument, wanted, received):
+        mean_loss([LossSum(1.0, 1), part])

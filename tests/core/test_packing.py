@@ -187,3 +187,27 @@ def test_lists_of_unequal_lengths_are_named() -> None:
     for move in (PACKED.pad, PACKED.unpad):
         with refused("x", "an array", "lists of unequal lengths"):
             move(ragged)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill"),
+    [(np.float16, 1e5), (np.float32, 1e300), (np.float64, 10**400), (np.int64, 10**400)],
+    ids=["float16", "float32", "float64", "int64"],
+)
+def test_a_fill_that_would_become_infinite_or_wrap_is_refused(dtype: Any, fill: float) -> None:
+    with refused("fill", f"a value that {np.dtype(dtype)} can hold", repr(fill)):
+        PACKED.pad(np.ones((11, 1), dtype), fill=fill)
+
+
+@pytest.mark.parametrize("fill", [np.nan, np.inf, -np.inf, np.float32(np.inf), 2**70, True, -7])
+def test_a_float_array_takes_any_number_that_it_can_hold(fill: Any) -> None:
+    padded = PACKED.pad(np.ones((11, 1)), fill=fill)
+    held = padded[PACKED.documents == -1]
+    assert np.array_equal(held, np.full(held.shape, float(fill)), equal_nan=True)
+
+
+@pytest.mark.parametrize("axis", ["0", 1.5, None, True, [0]])
+def test_an_axis_that_is_no_integer_is_refused(axis: Any) -> None:
+    for move, size in ((PACKED.pad, 11), (PACKED.unpad, 16)):
+        with refused("axis", "an integer", repr(axis)):
+            move(np.ones((size, size)), axis=axis)

@@ -86,7 +86,30 @@ def test_all_to_all_of_a_long_sample_beats_the_ring_and_grouping_helps_the_ring_
     assert found == {8: (0.47, 0.29), 32: (1.88, 0.47)}
 
 
+@pytest.mark.parametrize(("q_heads", "kv_heads"), [(8, 8), (8, 4), (16, 4), (32, 2)])
+def test_all_to_all_moves_less_than_a_ring_of_more_than_one_group_and_one(
+    q_heads: int, kv_heads: int
+) -> None:
+    """R > g + 1, as long as no key head is copied."""
+    sizes: dict[str, int] = {"kv_heads": kv_heads, "head_dim": D}
+    for ranks in planner.head_degrees(q_heads, kv_heads):
+        if 1 < ranks <= kv_heads:
+            ring, *_ = planner.attention_traffic([6] * ranks, 0, "ring", **sizes)
+            inward, outward, *_ = planner.all_to_all_traffic(6, ranks, q_heads=q_heads, **sizes)
+            traded = inward.elements_sent + outward.elements_sent
+            assert (traded < ring.elements_sent) == (ranks > q_heads // kv_heads + 1)
+
+
 SIZES: dict[str, int] = {"q_heads": 8, "kv_heads": 4, "head_dim": 5}
+
+
+def test_a_hop_of_a_mix_carries_as_many_elements_as_one_of_the_ring() -> None:
+    """degree times the tokens of 1/degree of the heads: only the work beside it grows."""
+    ring = planner.attention_traffic([6] * 8, 0, "ring", kv_heads=4, head_dim=5)[0]
+    for degree in (1, 2, 4):
+        hops = 8 // degree - 1
+        mix = planner.mixed_traffic(6, degree, 8 // degree, **SIZES).ring[0]
+        assert mix.elements_sent / hops == ring.elements_sent / 7
 
 
 def test_a_mix_with_one_group_or_groups_of_one_is_one_of_the_two() -> None:

@@ -9,6 +9,7 @@ from cpcore import Visibility, contiguous, schedule, simulate
 from tests.support.errors import refused
 
 X = np.ones((2, 4, 3))
+LONG = np.ones((2, 5, 3))
 LAYOUT = contiguous(4, 2)
 
 
@@ -28,6 +29,13 @@ def test_nothing_is_refused_before_a_change() -> None:
     [
         ({"query": X[:, :3], "dout": X[:, :3]}, "query", "4 positions like the layout", (2, 3, 3)),
         ({"key": X[:, :3], "value": X[:, :3]}, "key", "4 positions like the layout", (2, 3, 3)),
+        (
+            {"query": LONG, "dout": LONG},
+            "query",
+            "4 positions like the layout",
+            (2, 5, 3),
+        ),
+        ({"key": LONG, "value": LONG}, "key", "4 positions like the layout", (2, 5, 3)),
         ({"value": X[:, :3]}, "value", "shape (2, 4, 'Dv')", "shape (2, 3, 3)"),
         ({"dout": X[..., :2]}, "dout", "shape (2, 4, 3)", (2, 4, 2)),
         ({"dout": X.astype(int)}, "dout", "float16, float32 or float64", "int64"),
@@ -44,7 +52,7 @@ def test_nothing_is_refused_before_a_change() -> None:
         ({"events": 5}, "events", "an iterable of Event", "int"),
         ({"events": ["forward"]}, "events", "an iterable of Event", "one of str"),
     ],
-    ids=range(12),
+    ids=range(14),
 )
 def test_a_wrong_argument_is_named_with_what_was_expected_and_received(
     changes: dict[str, Any], argument: str, wanted: str, received: object

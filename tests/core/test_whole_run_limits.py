@@ -108,3 +108,20 @@ def test_a_small_loss_beside_large_logits_keeps_its_digits() -> None:
     """ln(1 + e⁻¹⁰) = 4.54e-5, in float32 beside a logit of 10,000."""
     logits = np.array([[10000, 9990]], np.float32)
     assert loss_sum(logits, [0]).sum == pytest.approx(np.log1p(np.exp(-10.0)), rel=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("value", "dout"),
+    [(0.0, 0.9), (0.9, 0.9)],
+    ids=["five upstream gradients near the largest number", "their products with the values"],
+)
+def test_gradients_that_overflow_are_refused_not_returned_as_infinity_or_nan(
+    dtype: Any, value: float, dout: float
+) -> None:
+    """dv of the first key is dout · (1 + 1/2 + … + 1/5) where all scores are equal."""
+    most = np.finfo(dtype).max
+    zeros, ones = np.zeros((5, 1), dtype), np.ones((5, 1), dtype)
+    values = np.array([[1], [-1], [1], [-1], [1]], dtype) * dtype(value) * most
+    with refused("dout", f"gradients that fit {np.dtype(dtype)}", "an overflow"):
+        simulate(zeros, zeros, values, zigzag(5, 2), Visibility(), dout=ones * dtype(dout) * most)

@@ -82,6 +82,11 @@ def test_search_finds_chapter_three(address: str, browser: Browser) -> None:
         assert not seen.complaints
 
 
+def test_only_the_search_page_loads_the_index(site: Path) -> None:
+    loaders = [name for name in pages(site) if "searchindex.js" in (site / name).read_text("utf-8")]
+    assert loaders == ["search.html"]
+
+
 def test_missing_page_answers_404_with_a_way_home(address: str, browser: Browser) -> None:
     with visiting(browser, address) as (page, seen):
         response = page.goto(address + "book/no_such_page.html")

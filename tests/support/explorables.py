@@ -15,6 +15,7 @@ import numpy as np
 from cpcore.dense import dense_attention
 from cpcore.ui import merge_facts, split_facts
 from tests.support.averages import check_averages
+from tests.support.bills import check_bill
 from tests.support.calculators import check_calculator
 from tests.support.laboratories import check_laboratory
 from tests.support.orders import check_orders
@@ -244,4 +245,5 @@ CHECKS = {
     "loss-explorer": check_averages,
     "merge-order": check_orders,
     "calculator": check_calculator,
+    "bill-explorer": check_bill,
 }

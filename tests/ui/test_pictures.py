@@ -20,6 +20,7 @@ NAMES = sorted(catalogue)
 
 def test_the_catalogue_holds_the_explorables_under_their_names():
     assert NAMES == [
+        "bill-explorer",
         "calculator",
         "laboratory",
         "loss-explorer",
