@@ -78,6 +78,7 @@ class Layout:
 
         Raises: ValueError unless there is one part per rank, each of its rank's length.
         """
+        _listed("parts", parts)
         if len(parts) != self.cp_size:
             raise expected("parts", f"{self.cp_size} arrays, one per rank", len(parts))
         arrays = [any_array(f"parts[{rank}]", part) for rank, part in enumerate(parts)]
@@ -166,7 +167,7 @@ def _sizes(seq_len: int, cp_size: int) -> tuple[int, int]:
 
 
 def _listed(argument: str, value: object) -> None:
-    if not isinstance(value, list | tuple | np.ndarray):
+    if not isinstance(value, list | tuple | np.ndarray) or getattr(value, "ndim", 1) == 0:
         raise expected(argument, "a list with one entry per rank", type(value).__name__)
 
 

@@ -1,6 +1,7 @@
 """A layout that is no partition, and data that does not fit it, are refused with one error."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,3 +123,11 @@ def test_data_of_another_length_is_refused() -> None:
         layout.unshard([np.zeros((2, 1))])
     with refused("parts[1]", "2 positions along axis -2", "shape (3, 1)"):
         layout.unshard([np.zeros((2, 1)), np.zeros((3, 1))])
+
+
+@pytest.mark.parametrize("value", [3, None, np.array(3)], ids=repr)
+def test_what_is_no_list_is_refused_by_name(value: Any) -> None:
+    calls = {"lengths": from_lengths, "owned": from_owned, "parts": contiguous(4, 2).unshard}
+    for name, call in calls.items():
+        with refused(name, "a list with one entry per rank", type(value).__name__):
+            call(value)

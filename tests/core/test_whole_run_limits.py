@@ -125,3 +125,19 @@ def test_gradients_that_overflow_are_refused_not_returned_as_infinity_or_nan(
     values = np.array([[1], [-1], [1], [-1], [1]], dtype) * dtype(value) * most
     with refused("dout", f"gradients that fit {np.dtype(dtype)}", "an overflow"):
         simulate(zeros, zeros, values, zigzag(5, 2), Visibility(), dout=ones * dtype(dout) * most)
+
+
+@pytest.mark.parametrize("phase", ["forward", "replay"])
+@pytest.mark.parametrize("verdict", ["full", "partial", "empty"])
+def test_the_rule_masks_a_block_whatever_its_verdict_says_and_only_empty_skips_it(
+    phase: str, verdict: Any
+) -> None:
+    """A verdict saves work. One that says too much must not show a row its future."""
+    x, layout = np.arange(4.0)[:, None], contiguous(4, 2)
+    events = list(schedule(layout, Visibility()))
+    right = simulate(x, x, x, layout, Visibility(), dout=ONES, events=events)
+    lies = [e._replace(verdict=verdict) if (e.phase, e.step) == (phase, 0) else e for e in events]
+    told = simulate(x, x, x, layout, Visibility(), dout=ONES, events=lies)
+    names = ("output", "dq", "dk", "dv") if phase == "forward" else ("dq", "dk", "dv")
+    same = [np.array_equal(getattr(told, name), getattr(right, name)) for name in names]
+    assert any(same) is all(same) is (verdict != "empty")
