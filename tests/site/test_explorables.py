@@ -173,7 +173,8 @@ def misplaced_text(box: Locator) -> list[str]:
 def moves_by_mouse(box: Locator, control: Control) -> None:
     """Change a control with the pointer; a native list offers its options to the platform."""
     if isinstance(control, Choice):
-        holder(box, control).select_option(index=1)
+        other = 0 if control.values.index(control.default) == 1 else 1
+        holder(box, control).select_option(index=other)
     elif isinstance(control, IntRange):
         size = holder(box, control).bounding_box()
         assert size is not None
