@@ -86,7 +86,7 @@ def local_rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0) -
     so a local test passes. Backward: turned back by the same wrong angles.
 
     Shapes: as `cpcore.positions.rotary`.
-    Source: reported as Megatron-LM#5243.
+    Source: kin to Megatron-LM#5243, where later documents took the first one's rows of a table.
     """
     pos = index_array("positions", positions)
     return rotary(x, np.arange(len(pos)), base=base)
