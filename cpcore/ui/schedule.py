@@ -59,9 +59,9 @@ def _caption(known: Facts) -> str:
             f"Return, step {stage.step} of {count - 1}: no pairs; every rank adds its share to "
             "the gradient it holds for the owner shown and passes the sum on clockwise."
         )
-    verb, place = "meets" if stage.phase == "forward" else "replays", "its own block"
+    verb, place = "meets" if stage.phase == "forward" else "replays", "its own shard"
     if stage.step:
-        place = f"the block from {stage.step} place{'s' * (stage.step > 1)} behind it"
+        place = f"the shard from {stage.step} place{'s' * (stage.step > 1)} behind it"
     skipping = sum(event.verdict == "empty" for event in stage.events)
     skips = f", {skipping} of them skipping it" if skipping else ""
     hand = ", and hands it on all the same" if skipping and stage.events[0].sent_tokens else ""
@@ -90,7 +90,7 @@ def _tables(known: Facts) -> str:
 def _by_rank(known: Facts) -> str:
     rows = []
     for event in known.now.events:
-        held, work = f"block {event.owner}", _word(event)
+        held, work = f"shard {event.owner}", _word(event)
         out, into = event.send_to, event.recv_from
         pairs, wait = event.pairs, known.now.slowest - event.pairs
         if known.finished:
@@ -144,7 +144,7 @@ schedule_explorer = Explorable(
     title="Schedule explorer",
     summary=(
         f"{SEQ_LEN} positions on a ring; clockwise is the direction of sending. A square is a "
-        "block of keys and values in its owner's color, a ring the gradient of one. A step takes "
+        "shard of keys and values in its owner's color, a ring the gradient of one. A step takes "
         "as long as its slowest rank."
     ),
     controls=CONTROLS,

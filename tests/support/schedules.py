@@ -68,7 +68,7 @@ def check_schedule(state: dict[str, Any], caption: str, fragment: str) -> None:
     assert len(by_rank) == ranks
     for r in range(ranks):
         row = by_rank[str(r)]
-        held, done = f"block {(r - step) % ranks}", "none"
+        held, done = f"shard {(r - step) % ranks}", "none"
         if returning:
             held = f"gradient {(r - (step - ranks + 1)) % ranks}"
         elif finished:

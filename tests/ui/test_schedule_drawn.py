@@ -58,7 +58,7 @@ def test_each_rank_has_outside_it_the_square_or_ring_that_the_table_names(state)
             has = f"gradient {r}" if home else "none 0"
         kind, owner = has.split()
         color = RANK_COLORS[int(owner)]
-        assert [c for at, c in squares if near(at, spot)] == [color] * (kind == "block")
+        assert [c for at, c in squares if near(at, spot)] == [color] * (kind == "shard")
         assert [c for at, c in rings if near(at, spot)] == [color] * (kind == "gradient")
         assert [t for t, at in texts if near(at, spot)] == [owner] * (kind != "none")
         assert [t for t, at in texts if near(at, place(r, ranks, 72))] == [str(r)]
