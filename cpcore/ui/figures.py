@@ -27,7 +27,7 @@ from cpcore.ui.svg import (
     verdict,
 )
 
-SIDE = 48  # of a score block
+SIDE = 51  # of a score block: its longest word fits, and five blocks fit a panel
 BAR = 88  # height of the longest bar
 ROUNDING = 1e-12  # a share computed in float64 may pass one by this much
 
@@ -63,7 +63,7 @@ def _place(kind: str, home: bool) -> str:
 
 def _blocks(title: str, kinds: Sequence[Sequence[str]]) -> str:
     """One grid: queries down, keys right, each block in its key owner's color."""
-    left, top = 66, 58
+    left, top = 70, 58
     parts = [label(0, 14, title), label(left, 32, "keys of rank"), label(0, top + 14, "queries")]
     parts.append(label(0, top + 30, "of rank"))
     for q, row in enumerate(kinds):
@@ -85,7 +85,7 @@ def _blocks(title: str, kinds: Sequence[Sequence[str]]) -> str:
 def _word(x: float, y: float, rank: int, kind: str, home: bool) -> str:
     """Own or remote, written where the block is filled."""
     ink = f'fill="{text_color(rank_color(rank))}"'
-    across, down = (16, 40) if kind == "partial" else (22, 27)
+    across, down = (17, 43) if kind == "partial" else (SIDE / 2 - 1.5, 29)
     return label(x + across, y + down, _place(kind, home), anchor="middle", more=ink)
 
 
