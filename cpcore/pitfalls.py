@@ -2,7 +2,7 @@
 
 Nothing in the core imports this module. Every function documents what is wrong with it, for which
 inputs the fault stays hidden, and which public reports describe it. Each has the signature of
-the right function, so that one can stand in for the other.
+the right function, so that one can stand in for the other; `agreements` says what stays right.
 """
 
 from collections.abc import Callable, Sequence

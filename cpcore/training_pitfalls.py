@@ -2,7 +2,7 @@
 
 As in `pitfalls`, nothing in the core imports this module. Each function says what is wrong, which
 public reports describe it, where it hides and which backward goes with it; where a right function
-exists, its signature is the same.
+exists, its signature is the same. `agreements` says what each of them leaves right.
 """
 
 from collections.abc import Iterable, Sequence

@@ -42,6 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "checks", "chunk_inputs", "chunks", "dropout", "event_checks", "exchange", "layouts",
         "masks", "replay", "results", "schedule", "simulation",
     },
+    "agreements": set(),
     "pitfalls": {"checks", "chunk_inputs", "chunks", "masks"},
     "training_pitfalls": {"checks", "layouts", "loss", "positions"},
     "faults": {"checks", "chunks", "masks", "pitfalls", "schedule", "simulation"},
@@ -69,7 +70,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "replay_faults", "results", "ring", "schedule", "training_pitfalls",
     },
 }  # fmt: skip
-WRONG_ON_PURPOSE = {"pitfalls", "training_pitfalls", "faults", "replay_faults"}
+WRONG_ON_PURPOSE = {"agreements", "pitfalls", "training_pitfalls", "faults", "replay_faults"}
 STANDARD = set(sys.stdlib_module_names)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cpcore import pitfalls, training_pitfalls
+from cpcore.agreements import STEP_AGREES
 from cpcore.faults import AGREES
 from cpcore.simulation import FAULTS
 
@@ -32,6 +33,10 @@ def test_there_are_far_more_than_16_wrong_variants_under_different_names() -> No
     assert len(AGREES) >= 17
     shared = set(AGREES) & set(WRONG)
     assert shared == {"equal_weight_mean"}, "the same mean, as a function and in a whole run"
+
+
+def test_every_wrong_function_declares_what_still_agrees_in_a_training_step() -> None:
+    assert set(STEP_AGREES) == set(WRONG) | {"lost_return"}, "test_agreements plays each of them"
 
 
 @pytest.mark.parametrize("name", sorted(WRONG))
