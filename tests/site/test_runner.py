@@ -547,7 +547,8 @@ def explorable_works(page: Page) -> bool:
     box = page.locator(".cp-explorable.cp-ready").first
     box.scroll_into_view_if_needed()
     before = box.locator(".cp-say").inner_html()
-    box.locator("select").first.select_option(index=1)
+    chosen = box.locator("select").first
+    chosen.select_option(index=int(chosen.evaluate("e => e.selectedIndex === 0 ? 1 : 0")))
     page.wait_for_function("e => !e.hasAttribute('aria-busy')", arg=box.element_handle())
     return box.locator(".cp-say").inner_html() != before
 
