@@ -1,5 +1,6 @@
 """Each wrong function inside a whole training step leaves right exactly what it declares."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -60,12 +61,13 @@ class Wrongly(Step):
         self.wrong = wrong
 
 
-class Mean(Wrongly):
-    """Output by `wrong`, lse of the whole row; `share` is what each chunk's output is times."""
+class Mean(Wrongly, ABC):
+    """Output by `wrong`, lse of the whole row."""
 
     @staticmethod
+    @abstractmethod
     def share(counts: Array) -> Array:
-        raise NotImplementedError
+        """What each chunk's output is multiplied by, from the keys that each row sees in it."""
 
     def forward(self, rank: int) -> tuple[Array, Array]:
         pos = self.layout.owned
