@@ -1,7 +1,6 @@
 """The still pictures of chapter 6: the trip home told again with numbers, the grid by a loop."""
 
 from collections.abc import Callable
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from cpcore.schedule import PROTOCOLS
 from cpcore.ui.backward import CHIP, Stop, row_and_column, trip_home, trips
 from cpcore.ui.figure import Figure
 from cpcore.ui.svg import RANK_COLORS, rank_color
+from tests.support.figures import parsed, pictures, words
 
 CAUSAL = Visibility()
 RINGS = {p: list(schedule(contiguous(24, 4), CAUSAL, protocol=p)) for p in PROTOCOLS[:2]}
@@ -21,18 +21,6 @@ def found(
     protocol: str, ranks: int, cut: Callable[[int, int], Layout] = contiguous
 ) -> list[list[Stop]]:
     return trips(schedule(cut(24, ranks), CAUSAL, protocol=protocol))
-
-
-def parsed(figure: Figure) -> ElementTree.Element:
-    return ElementTree.fromstring(figure.html)
-
-
-def pictures(figure: Figure) -> list[ElementTree.Element]:
-    return list(parsed(figure).iter("svg"))
-
-
-def words(picture: ElementTree.Element) -> list[str]:
-    return [text.text or "" for text in picture.iter("text")]
 
 
 def tables(figure: Figure) -> list[list[list[str]]]:

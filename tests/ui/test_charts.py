@@ -2,11 +2,11 @@
 
 import math
 import re
-from xml.etree import ElementTree
 
 import pytest
 
 from cpcore.ui.charts import MARKS, Bar, Figure, Series, bar_chart, line_chart
+from tests.support.figures import cells, parsed
 
 ONE = Series("state", [1, 8, 512], [1e-16, 1e-14, 1e-10])
 TWO = Series("pair", [1, 512], [1e-15, 1e-9], mark="square", hollow=True)
@@ -14,14 +14,6 @@ TWO = Series("pair", [1, 512], [1e-15, 1e-9], mark="square", hollow=True)
 
 def chart(*series: Series) -> Figure:
     return line_chart(series or (ONE, TWO), x_label="chunks", y_label="error", alt="Error grows.")
-
-
-def parsed(figure: Figure) -> ElementTree.Element:
-    return ElementTree.fromstring(figure.html)
-
-
-def cells(figure: Figure) -> list[list[str]]:
-    return [["".join(c.itertext()) for c in row] for row in parsed(figure).iter("tr")]
 
 
 def marks(figure: Figure, name: str) -> list[tuple[float, float]]:

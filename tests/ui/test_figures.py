@@ -8,28 +8,13 @@ import pytest
 from cpcore.ui.figure import Figure
 from cpcore.ui.figures import BAR, mass_bars, ownership, scorecard
 from cpcore.ui.svg import RANK_COLORS, rank_color
+from tests.support.figures import cells, pictures, words
 
 SHARES = {"worst": [0.1, 0.2, 0.7], "even": [0.3, 0.3, 0.4]}
 
 
 def bars(shares=SHARES, **more) -> Figure:
     return mass_bars(shares, **({"alt": "Mass per rank."} | more))
-
-
-def parsed(figure: Figure) -> ElementTree.Element:
-    return ElementTree.fromstring(figure.html)
-
-
-def pictures(figure: Figure) -> list[ElementTree.Element]:
-    return list(parsed(figure).iter("svg"))
-
-
-def cells(figure: Figure) -> list[list[str]]:
-    return [["".join(c.itertext()) for c in row] for row in parsed(figure).iter("tr")]
-
-
-def words(picture: ElementTree.Element) -> list[str]:
-    return [text.text or "" for text in picture.iter("text")]
 
 
 def rectangles(picture: ElementTree.Element) -> list[tuple[str, float, float]]:

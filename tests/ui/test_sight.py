@@ -11,6 +11,7 @@ from cpcore.ui.figure import Figure
 from cpcore.ui.sight import CIRCLE, CROSS, LEFT, LEGEND, TOP, Sight, sight_grids
 from cpcore.ui.svg import FONT, WIDTH, rank_color
 from tests.support.errors import refused
+from tests.support.figures import parsed
 from tests.support.relation import double_loop
 
 PLACES = list(range(8))
@@ -22,10 +23,6 @@ SIDE = 26  # of a square, where 8 positions share the width
 def grids(layout=None, alt="Two ranks.", **more) -> Figure:
     panel = Sight("Local", LOCAL, **({"labels": PLACES, "wanted": RIGHT} | more))
     return sight_grids([panel], layout or contiguous(8, 2), alt=alt)
-
-
-def parsed(figure: Figure) -> ElementTree.Element:
-    return ElementTree.fromstring(figure.html)
 
 
 def picture(figure: Figure) -> ElementTree.Element:

@@ -14,6 +14,7 @@ from cpcore.ui.drops import GRID, drop_grids
 from cpcore.ui.figure import Figure
 from cpcore.ui.svg import FONT, WIDTH, filled, rank_color
 from cpcore.ui.training import STAGES, label_strip, step_map, token_weights
+from tests.support.figures import cells, parsed, pictures, words
 
 FAIR, SKEWED = [Fraction(1, 4)] * 4, [*[Fraction(1, 6)] * 3, Fraction(1, 2)]
 RANKS = [0, 0, 0, 1]
@@ -32,22 +33,6 @@ def grids() -> Figure:
 
 
 FIGURES = [step_map, weights, lambda: label_strip(TOKENS, FIRST, LATE), grids]
-
-
-def parsed(figure: Figure) -> ElementTree.Element:
-    return ElementTree.fromstring(figure.html)
-
-
-def pictures(figure: Figure) -> list[ElementTree.Element]:
-    return list(parsed(figure).iter("svg"))
-
-
-def cells(figure: Figure) -> list[list[str]]:
-    return [["".join(c.itertext()) for c in row] for row in parsed(figure).iter("tr")]
-
-
-def words(picture: ElementTree.Element) -> list[str]:
-    return [text.text or "" for text in picture.iter("text")]
 
 
 def drawn(picture: ElementTree.Element) -> str:
