@@ -1,0 +1,33 @@
+"""`python -m cpcore COMMAND …`: hands the rest of the line to the command's module.
+
+Owns the list of commands and nothing else: a command's module is imported only when it is asked
+for, so that this file needs none of their dependencies.
+"""
+
+import importlib
+import sys
+
+# name -> (module with `main(argv: list[str]) -> int`, what it does)
+COMMANDS: dict[str, tuple[str, str]] = {}
+
+
+def usage() -> str:
+    """The list of commands, one line each."""
+    lines = [f"  {name:10} {what}" for name, (_, what) in COMMANDS.items()]
+    return "\n".join(["usage: python -m cpcore COMMAND …", *lines])
+
+
+def main(argv: list[str]) -> int:
+    """Run one command and return its exit code; 2 if there is no such command."""
+    if argv in (["-h"], ["--help"]):
+        print(usage())
+        return 0
+    if not argv or argv[0] not in COMMANDS:
+        print(f"command: expected one of {', '.join(COMMANDS)}, received {argv[:1]}\n{usage()}")
+        return 2
+    module = importlib.import_module(COMMANDS[argv[0]][0])
+    return int(module.main(argv[1:]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
