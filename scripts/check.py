@@ -1,6 +1,6 @@
 """Lint, then one test run: unit and property tests, every notebook, the built site.
 
-One pytest run, so that its last line counts everything.
+One pytest run, in two processes, so that its last line counts everything.
 """
 
 from __future__ import annotations
@@ -19,9 +19,15 @@ LINTERS = [
     ["ruff", "format", "--check", "--quiet", "."],
     ["mypy", "--no-error-summary"],
 ]
-# In this order: the fast tests fail first.
-TESTS = ["tests/core", "tests/ui", "tests/book", "book", "tests/site"]
+# In this order, file by file to whichever process is free: the longest first, so that none is left
+# alone with one at the end.
+TESTS = ["tests/site", "tests/core", "tests/ui", "tests/book", "book"]
 PYTEST = [
+    "-p",
+    "tests.support.plugin",
+    "--numprocesses=2",
+    "--dist=loadfile",
+    "--no-loadscope-reorder",
     "--nbval",
     "--nbval-current-env",
     "--nbval-cell-timeout=60",
@@ -48,21 +54,24 @@ def test(extra: list[str]) -> int:
     except assets.AssetError as error:
         print(f"Hosted files are missing: {error}", file=sys.stderr)
         return 1
-    # Not the plugin pytest-cov: with it nbval also measures inside the kernels, and hangs there.
-    command = [sys.executable, "-m", "coverage", "run", "-m", "pytest", *PYTEST, *extra, *TESTS]
+    for old in ROOT.glob(".coverage*"):
+        old.unlink()
+    command = [sys.executable, "-m", "pytest", *PYTEST, *extra, *TESTS]
     # Stored notebooks hold no widget views, so the run that compares them makes none.
-    environment = dict(os.environ, CPCORE_STATIC="1")
+    environment = dict(os.environ, CPCORE_STATIC="1", CPCORE_COVERAGE="1")
     code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
     return code or covered()
 
 
 def covered() -> int:
     """Fail, and only then speak, if tests left too many lines of the core unread."""
-    command = [sys.executable, "-m", "coverage", "report"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        print(done.stdout, done.stderr, sep="\n")
-    return done.returncode
+    for step in ("combine", "report"):
+        command = [sys.executable, "-m", "coverage", step]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode:
+            print(done.stdout, done.stderr, sep="\n")
+            return done.returncode
+    return 0
 
 
 def main() -> None:

@@ -1,9 +1,11 @@
 """Some four thousand random runs of `simulate`: dense in longdouble, autograd for float64."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
+from tests.support.plugin import SAID
 from tests.support.random_runs import CELLS, LAYOUTS, RULES, Drawn, check, drawn
 
 EACH_CELL = 29
@@ -35,7 +37,7 @@ def traits(drawing: Drawn) -> list[str]:
 
 
 def test_the_random_runs_cover_every_cell_and_every_kind_of_case(
-    capsys: pytest.CaptureFixture[str],
+    record_property: Callable[[str, object], None],
 ) -> None:
     """Counted from the configurations that the other tests run, so it cannot drift from them."""
     cells: Counter[tuple[str, str, str]] = Counter()
@@ -44,12 +46,12 @@ def test_the_random_runs_cover_every_cell_and_every_kind_of_case(
         if drawing.layout.seq_len:
             cells[drawing.cell] += 1
         kinds.update(traits(drawing))
-    with capsys.disabled():
-        print(f"\n{cells.total()} runs; by layout and rule, fewest of a protocol in brackets")
-        for kind in LAYOUTS:
-            rows = [[cells[cell] for cell in CELLS if cell[:2] == (kind, rule)] for rule in RULES]
-            print(f"{kind:>13}  " + "  ".join(f"{sum(row):>4} ({min(row)})" for row in rows))
-        print("  ".join(f"{name}: {n / len(SEEDS):.0%}" for name, n in kinds.items()))
+    lines = [f"{cells.total()} runs; by layout and rule, fewest of a protocol in brackets"]
+    for kind in LAYOUTS:
+        rows = [[cells[cell] for cell in CELLS if cell[:2] == (kind, rule)] for rule in RULES]
+        lines.append(f"{kind:>13}  " + "  ".join(f"{sum(row):>4} ({min(row)})" for row in rows))
+    lines.append("  ".join(f"{name}: {n / len(SEEDS):.0%}" for name, n in kinds.items()))
+    record_property(SAID, "\n".join(lines))
     assert cells.total() >= 4000
     assert min(cells[cell] for cell in CELLS) >= 20
     for name in ("an empty rank", "a row without keys", "a partial block after step 0", "R >= 3"):

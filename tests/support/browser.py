@@ -31,6 +31,8 @@ ALLOWED_CONSOLE = ("[PST]", "[togglebutton]")
 FONTS = (".woff2", ".woff", ".ttf")
 WIDTHS = (390, 1280)
 SCHEMES = ("light", "dark")
+# Every rule; only what fails is described, and nothing is fetched a second time: twice as fast.
+AXE = "{ resultTypes: ['violations'], preload: false }"
 # Findings in markup that the theme makes and we cannot change from here, by rule and element.
 UPSTREAM: dict[str, tuple[str, str]] = {}
 
@@ -140,7 +142,7 @@ def scrolls_sideways(page: Page) -> list[str]:
 def axe_findings(page: Page, axe: str) -> list[str]:
     """Serious and critical findings of axe, upstream exceptions apart."""
     page.evaluate(axe)
-    violations = page.evaluate("async () => (await axe.run(document)).violations")
+    violations = page.evaluate(f"async () => (await axe.run(document, {AXE})).violations")
     return [
         f"{v['id']} ({v['impact']}): {node['target']} {node['html'][:120]}"
         for v in violations
