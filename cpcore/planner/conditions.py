@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from cpcore.checks import expected, whole_number
+from cpcore.checks import whole_number
+from cpcore.planner.arguments import Keep, keep_everything, share, tokens_and_ranks
 from cpcore.planner.memory import (
-    Keep,
     activation_bytes,
     layer_activations,
     logits_bytes,
     training_state,
 )
 from cpcore.planner.overlap import smallest_hidden_chunk
-from cpcore.planner.shapes import Hardware, ModelShape, positive
+from cpcore.planner.shapes import Hardware, ModelShape, known_machine, known_model
 
 
 class Condition(NamedTuple):
@@ -44,28 +44,28 @@ def conditions(
     3. Tensor parallelism of `tensor_size` does not split enough. It divides what heads, channels
        and vocabulary index; layer inputs, residuals and norm outputs stay whole on every rank
        (narrow sequence parallelism, which splits them too, is not counted).
-    4. The network carries it: a rank's chunk hides the transfer of a balanced causal block.
+    4. The network carries it: a rank's chunk hides the transfer of a balanced causal block. Its
+       link is that of R · `tensor_size` devices, since tensor ranks fill a node first.
 
     `state_shards` counts every rank that shares the state, tensor ranks among them.
 
     Raises: ValueError for sizes below 1, a utilization above 1, or more ranks than tokens.
     """
-    if whole_number("cp_size", cp_size, 1) > whole_number("seq_len", seq_len, 1):
-        raise expected("cp_size", f"at most {seq_len} ranks, one token each", cp_size)
-    if positive("utilization", utilization) > 1:
-        raise expected("utilization", "at most 1", repr(utilization))
-    whole_number("tensor_size", tensor_size, 1)
+    known_model(model)
+    known_machine(machine)
+    every, ranks = tokens_and_ranks(seq_len, cp_size)
+    reached, tensor = share("utilization", utilization), whole_number("tensor_size", tensor_size, 1)
     state = training_state(model.parameters, state_shards=state_shards).total_bytes
-    logits = logits_bytes(seq_len, model.vocabulary)
-    activations = activation_bytes(model, seq_len, keep=keep)
-    layer = layer_activations(model, seq_len)
-    built = model.layers if keep == "everything" else 1  # layers whose inside is there at once
+    logits = logits_bytes(every, model.vocabulary)
+    activations = activation_bytes(model, every, keep=keep)
+    layer = layer_activations(model, every)
+    built = model.layers if keep_everything(keep) else 1  # layers whose inside is there at once
     stay = model.layers * layer.boundary_bytes
     stay += built * (layer.norm_outputs_bytes + layer.residual_bytes)
-    split = stay + (logits + activations - stay) / tensor_size
+    split = stay + (logits + activations - stay) / tensor
     need = smallest_hidden_chunk(
-        machine.peak_flops_per_s * utilization,
-        machine.link_bytes_per_s(cp_size),
+        machine.peak_flops_per_s * reached,
+        machine.link_bytes_per_s(ranks * tensor),
         group=model.group,
         visible_share=0.5,
     )
@@ -74,7 +74,7 @@ def conditions(
         ("the sequence is larger than the state", activations + logits, state, "bytes"),
         ("one sequence does not fit", state + activations + logits, memory, "bytes"),
         ("tensor parallelism does not split enough", state + split, memory, "bytes"),
-        ("the network hides the transfer", seq_len // cp_size, need, "tokens"),
+        ("the network hides the transfer", every // ranks, need, "tokens"),
     )
     first, second, third, fourth = (
         Condition(claim, have >= wanted, float(have), float(wanted), unit)

@@ -10,10 +10,11 @@ Source: Jacobs et al. 2023, DeepSpeed Ulysses (arXiv:2309.14509); Fang & Zhao 20
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from cpcore.checks import expected, whole_number
-from cpcore.planner.shapes import grouped_heads
+from cpcore.planner.arguments import grouped_heads
 from cpcore.planner.traffic import Traffic, attention_traffic
 
 
@@ -37,8 +38,10 @@ def head_degrees(q_heads: int, kv_heads: int) -> tuple[int, ...]:
     (1, 2, 4, 8, 16, 32)
     """
     grouped_heads(q_heads, kv_heads)
-    every = range(1, q_heads + 1)
-    return tuple(n for n in every if q_heads % n == 0 and (kv_heads % n == 0 or n % kv_heads == 0))
+    queries, keys = int(q_heads), int(kv_heads)
+    small = [n for n in range(1, math.isqrt(queries) + 1) if queries % n == 0]
+    divisors = sorted({*small, *(queries // n for n in small)})
+    return tuple(n for n in divisors if keys % n == 0 or n % keys == 0)
 
 
 def split_heads(q_heads: int, kv_heads: int, degree: int) -> HeadSplit:
@@ -47,11 +50,12 @@ def split_heads(q_heads: int, kv_heads: int, degree: int) -> HeadSplit:
     Raises: ValueError for a degree that the heads do not allow.
     """
     allowed = head_degrees(q_heads, kv_heads)
-    if whole_number("degree", degree, 1) not in allowed:
-        raise expected("degree", f"one of {', '.join(map(str, allowed))}", degree)
-    if kv_heads % degree == 0:
-        return HeadSplit(q_heads // degree, kv_heads // degree, 1)
-    return HeadSplit(q_heads // degree, 1, degree // kv_heads)
+    ranks, queries, keys = whole_number("degree", degree, 1), int(q_heads), int(kv_heads)
+    if ranks not in allowed:
+        raise expected("degree", f"one of {', '.join(map(str, allowed))}", ranks)
+    if keys % ranks == 0:
+        return HeadSplit(queries // ranks, keys // ranks, 1)
+    return HeadSplit(queries // ranks, 1, ranks // keys)
 
 
 def all_to_all_traffic(
@@ -79,13 +83,14 @@ def all_to_all_traffic(
     v_dim = dim if value_dim is None else whole_number("value_dim", value_dim, 1)
     element = whole_number("element_bytes", element_bytes, 1)
     grad = element if grad_bytes is None else whole_number("grad_bytes", grad_bytes, 1)
-    peers = whole_number("tokens", tokens, 1) * (degree - 1)  # a token to each of the others
+    others = int(degree) - 1
+    peers = whole_number("tokens", tokens, 1) * others  # a token to each of the others
     inward = peers * (split.q_heads * dim + split.kv_heads * (dim + v_dim))
     outward = peers * split.q_heads * v_dim
 
     def row(phase: str, elements: int, size: int) -> Traffic:
-        moved, calls = elements * size, int(degree > 1)
-        return Traffic(phase, elements, elements, moved, moved, degree - 1, calls)
+        moved, calls = elements * size, int(others > 0)
+        return Traffic(phase, elements, elements, moved, moved, others, calls)
 
     return (
         row("in", inward, element),
@@ -132,7 +137,7 @@ def mixed_traffic(
         tokens, degree, q_heads=q_heads, kv_heads=kv_heads, head_dim=head_dim,
         value_dim=value_dim, element_bytes=element_bytes, grad_bytes=grad_bytes,
     )  # fmt: skip
-    shard = degree * tokens
+    shard = int(degree) * int(tokens)
     ring = attention_traffic(
         [shard] * whole_number("ring_size", ring_size, 1), 0, "ring",
         kv_heads=split_heads(q_heads, kv_heads, degree).kv_heads, head_dim=head_dim,

@@ -7,12 +7,11 @@ cache, and which of them context parallelism divides. Leaves out traffic and buf
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from cpcore.checks import expected, whole_number
-from cpcore.planner.shapes import ModelShape
-
-Keep = Literal["everything", "boundaries"]
+from cpcore.checks import whole_number
+from cpcore.planner.arguments import Keep, keep_everything, tokens_and_ranks
+from cpcore.planner.shapes import ModelShape, known_model
 
 
 class TrainingState(NamedTuple):
@@ -49,8 +48,8 @@ def training_state(parameters: int, *, state_shards: int = 1) -> TrainingState:
     >>> training_state(70_000_000_000).total_bytes
     1120000000000
     """
-    whole_number("parameters", parameters, 1)
-    mine = -(-parameters // whole_number("state_shards", state_shards, 1))
+    shards = whole_number("state_shards", state_shards, 1)
+    mine = -(-whole_number("parameters", parameters, 1) // shards)
     return TrainingState(2 * mine, 2 * mine, 4 * mine, 4 * mine, 4 * mine)
 
 
@@ -86,7 +85,9 @@ def layer_activations(
 
     Raises: ValueError for sizes below 1.
     """
-    element = _tokens(tokens) * whole_number("element_bytes", element_bytes, 1)
+    known_model(model)
+    count = _tokens(tokens)
+    element = count * whole_number("element_bytes", element_bytes, 1)
     return LayerActivations(
         boundary_bytes=element * model.hidden,
         norm_outputs_bytes=element * 2 * model.hidden,
@@ -94,7 +95,7 @@ def layer_activations(
         queries_bytes=element * model.q_width,
         keys_values_bytes=element * model.kv_width,
         attention_output_bytes=element * model.q_width,
-        lse_bytes=tokens * model.q_heads * 4,
+        lse_bytes=count * model.q_heads * 4,
         mlp_bytes=element * 3 * model.mlp_hidden,
     )
 
@@ -119,10 +120,8 @@ def activation_bytes(
     Raises: ValueError for sizes below 1 or another `keep`.
     """
     layer = layer_activations(model, tokens, element_bytes=element_bytes)
-    if keep == "everything":
+    if keep_everything(keep):
         return model.layers * layer.total_bytes
-    if keep != "boundaries":
-        raise expected("keep", "'everything' or 'boundaries'", repr(keep))
     return model.layers * layer.boundary_bytes + layer.total_bytes - layer.boundary_bytes
 
 
@@ -172,11 +171,11 @@ def memory_items(
 
     Raises: ValueError for sizes below 1, or more ranks than tokens.
     """
-    if whole_number("cp_size", cp_size, 1) > whole_number("seq_len", seq_len, 1):
-        raise expected("cp_size", f"at most {seq_len} ranks, one token each", cp_size)
-    most = -(-seq_len // cp_size)
-    saved = [activation_bytes(model, n, keep=keep) for n in (seq_len, most)]
-    logits = [logits_bytes(n, model.vocabulary) for n in (seq_len, most)]
+    known_model(model)
+    every, ranks = tokens_and_ranks(seq_len, cp_size)
+    most = -(-every // ranks)
+    saved = [activation_bytes(model, n, keep=keep) for n in (every, most)]
+    logits = [logits_bytes(n, model.vocabulary) for n in (every, most)]
     whole, mine = (training_state(model.parameters, state_shards=n) for n in (1, state_shards))
     block = layer_activations(model, most).keys_values_bytes
     return (
@@ -185,7 +184,7 @@ def memory_items(
         MemoryItem("optimizer", whole.optimizer_bytes, mine.optimizer_bytes, False),
         MemoryItem("activations", saved[0], saved[1], True),
         MemoryItem("logits", logits[0], logits[1], True),
-        MemoryItem("ring buffers", 0, 2 * block if cp_size > 1 else 0, False),
+        MemoryItem("ring buffers", 0, 2 * block if ranks > 1 else 0, False),
     )
 
 

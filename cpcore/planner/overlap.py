@@ -12,8 +12,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cpcore.checks import expected, whole_number
-from cpcore.planner.shapes import ModelShape, positive
+from cpcore.checks import LARGEST, expected, truth, whole_number
+from cpcore.planner.arguments import not_negative, positive, share
+from cpcore.planner.shapes import ModelShape, known_model
 from cpcore.planner.work import attention_flops, slowest_pairs
 
 
@@ -25,13 +26,13 @@ class Step(NamedTuple):
 
     @property
     def hidden(self) -> bool:
-        """The transfer ends first: it costs nothing."""
-        return self.transfer_s <= self.compute_s
+        """The transfer does not end later: it costs nothing."""
+        return self.transfer_s <= self.compute_s or _equal(self.transfer_s, self.compute_s)
 
     @property
     def exposed_s(self) -> float:
         """Seconds in which ranks only wait for data."""
-        return max(0.0, self.transfer_s - self.compute_s)
+        return 0.0 if self.hidden else self.transfer_s - self.compute_s
 
 
 def smallest_hidden_chunk(
@@ -54,7 +55,7 @@ def smallest_hidden_chunk(
     (2198, 19780)
     """
     rate = _tokens_per_share(flops_per_s, bytes_per_s, group, visible_share)
-    return math.ceil(whole_number("element_bytes", element_bytes, 1) / 2 * rate)
+    return _first_whole(whole_number("element_bytes", element_bytes, 1) / 2 * rate)
 
 
 def smallest_hidden_chunk_backward(
@@ -76,15 +77,26 @@ def smallest_hidden_chunk_backward(
     rate = _tokens_per_share(flops_per_s, bytes_per_s, group, visible_share)
     moved = whole_number("element_bytes", element_bytes, 1)
     moved += whole_number("grad_bytes", grad_bytes, 1)
-    return math.ceil(moved / 5 * rate)
+    return _first_whole(moved / 5 * rate)
 
 
-def _tokens_per_share(flops: float, bandwidth: float, group: int, share: float) -> float:
+def _equal(a: float, b: float) -> bool:
+    """Equal but for rounding: 0.55 · 989e12 is not quite 543.95e12."""
+    return math.isclose(a, b, rel_tol=1e-12)
+
+
+def _first_whole(tokens: float) -> int:
+    """The first whole number that is not below, at least 1; a miss by rounding counts as met."""
+    return max(1, round(tokens) if _equal(tokens, round(tokens)) else math.ceil(tokens))
+
+
+def _tokens_per_share(flops: float, bandwidth: float, group: int, visible: float) -> float:
     """F / (share · g · Bw)."""
-    if positive("visible_share", share) > 1:
-        raise expected("visible_share", "at most 1", repr(share))
+    part = share("visible_share", visible) * whole_number("group", group, 1)
     speed = positive("flops_per_s", flops) / positive("bytes_per_s", bandwidth)
-    return speed / (share * whole_number("group", group, 1))
+    if not speed / part < LARGEST:
+        raise expected("bytes_per_s", "a link that some number of tokens can hide", bandwidth)
+    return speed / part
 
 
 def ring_steps(
@@ -106,17 +118,19 @@ def ring_steps(
     Backward, the gradients of a block travel beside it and take their last hop after the last
     step; that hop stands as a step without compute.
 
-    Raises: ValueError for speeds that are not above 0, or shards that are not even.
+    Raises: ValueError for speeds that are not above 0, a latency below 0, or uneven shards.
     """
-    positive("flops_per_s", flops_per_s)
-    block = seq_len // whole_number("cp_size", cp_size, 1) * model.kv_width
-    returned = block * grad_bytes if backward else 0
-    moved = latency_s + (block * element_bytes + returned) / positive("bytes_per_s", bytes_per_s)
-    steps = []
-    for step in range(cp_size):
-        pairs = slowest_pairs(layout, seq_len, cp_size, step, causal=causal)
-        flops = attention_flops(pairs, model.q_heads, model.head_dim, backward=backward)
-        steps.append(Step(flops / flops_per_s, moved if step < cp_size - 1 else 0.0))
-    if backward and cp_size > 1:
-        steps.append(Step(0.0, latency_s + returned / bytes_per_s))
+    known_model(model)
+    speed, link = positive("flops_per_s", flops_per_s), positive("bytes_per_s", bytes_per_s)
+    start = not_negative("latency_s", latency_s)
+    ranks = whole_number("cp_size", cp_size, 1)
+    busiest = [slowest_pairs(layout, seq_len, ranks, step, causal=causal) for step in range(ranks)]
+    block = int(seq_len) // ranks * model.kv_width
+    home = block * whole_number("grad_bytes", grad_bytes, 1) if truth("backward", backward) else 0
+    moved = start + (block * whole_number("element_bytes", element_bytes, 1) + home) / link
+    sizes = model.q_heads, model.head_dim
+    times = [attention_flops(pairs, *sizes, backward=backward) / speed for pairs in busiest]
+    steps = [Step(compute, moved) for compute in times[:-1]] + [Step(times[-1], 0.0)]
+    if backward and ranks > 1:
+        steps.append(Step(0.0, start + home / link))
     return tuple(steps)

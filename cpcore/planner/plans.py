@@ -7,12 +7,14 @@ and how a kernel's speed falls with its shape.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from cpcore.checks import expected, whole_number
+from cpcore.planner.arguments import one_of, share
 from cpcore.planner.heads import mixed_traffic, split_heads
 from cpcore.planner.overlap import Step
-from cpcore.planner.shapes import Hardware, ModelShape, positive
+from cpcore.planner.shapes import Hardware, ModelShape, known_machine, known_model
 from cpcore.planner.traffic import attention_traffic
 from cpcore.planner.work import attention_flops, causal_pairs, full_pairs, rank_pairs, slowest_pairs
 
@@ -71,25 +73,23 @@ def attention_time(
     use the network. mixed: all-to-all over `degree` neighbors, then a ring of R / degree.
     `utilization` is the share of the peak flop/s that the kernel sustains.
 
-    Raises: ValueError for an unknown plan, uneven shards, or a degree that the heads forbid.
+    Raises: ValueError for an unknown plan, uneven shards, a degree that the heads forbid, or one
+        that the plan does not take.
     """
-    if plan not in PLANS:
-        raise expected("plan", f"one of {', '.join(PLANS)}", repr(plan))
-    if positive("utilization", utilization) > 1:
-        raise expected("utilization", "at most 1", repr(utilization))
-    inside = _inside(plan, whole_number("cp_size", cp_size, 1), degree)
-    around = cp_size // inside
-    pairs = [slowest_pairs(layout, seq_len, around, t, causal=causal) for t in range(around)]
-    speed = machine.peak_flops_per_s * utilization
+    known_machine(machine)
+    speed = machine.peak_flops_per_s * share("utilization", utilization)
+    ranks, inside = _ranks(plan, model, cp_size, degree)
+    around = ranks // inside
+    size = _equal_shards(seq_len, math.lcm(ranks, 2 * around))
+    pairs = [slowest_pairs(layout, size, around, t, causal=causal) for t in range(around)]
     pair_s = attention_flops(1, model.q_heads, model.head_dim) / inside / speed
-    every = causal_pairs(seq_len) if causal else full_pairs(seq_len)
+    every = causal_pairs(size) if causal else full_pairs(size)
     even = every / around * pair_s
     if plan == "all_gather":
-        moved = _gather_s(model, machine, seq_len // cp_size, cp_size)
-        each = (rank_pairs(layout, seq_len, cp_size, rank) for rank in range(cp_size))
-        busiest = max(each) * cp_size if causal else every
-        return AttentionTime(even, (busiest - every) / cp_size * pair_s, moved, moved)
-    trade, hop = _trade_and_hop_s(model, machine, seq_len // cp_size, inside, around)
+        moved = _gather_s(model, machine, size // ranks, ranks)
+        busiest = rank_pairs(layout, size, ranks, ranks - 1) * ranks if causal else every
+        return AttentionTime(even, (busiest - every) / ranks * pair_s, moved, moved)
+    trade, hop = _trade_and_hop_s(model, machine, size // ranks, inside, around)
     steps = [Step(n * pair_s, hop if t < around - 1 else 0.0) for t, n in enumerate(pairs)]
     waiting = (sum(pairs) * around - every) / around * pair_s  # whole numbers first: 0 is 0
     exposed = trade + sum(step.exposed_s for step in steps)
@@ -105,28 +105,40 @@ def buffer_bytes(
     all_to_all: query, key, value and output of all tokens for its own heads. mixed: the same for
     the tokens of its group, and two such blocks of the ring. 16-bit elements, equal shards.
 
-    Raises: ValueError for an unknown plan or a degree that the heads or ranks forbid.
+    Raises: ValueError for an unknown plan, uneven shards, or a degree that the heads, the ranks
+        or the plan forbid.
     """
-    if plan not in PLANS:
-        raise expected("plan", f"one of {', '.join(PLANS)}", repr(plan))
-    own = whole_number("seq_len", seq_len, 1) // whole_number("cp_size", cp_size, 1)
+    ranks, inside = _ranks(plan, model, cp_size, degree)
+    own = _equal_shards(seq_len, ranks) // ranks
     if plan == "all_gather":
-        return 2 * (cp_size - 1) * own * model.kv_width
-    inside = _inside(plan, cp_size, degree)
+        return 2 * (ranks - 1) * own * model.kv_width
     split = split_heads(model.q_heads, model.kv_heads, inside)
     block = inside * own * split.kv_heads * 2 * model.head_dim
     traded = block + inside * own * split.q_heads * 2 * model.head_dim if inside > 1 else 0
-    return 2 * (traded + (2 * block if cp_size > inside else 0))
+    return 2 * (traded + (2 * block if ranks > inside else 0))
 
 
-def _inside(plan: str, cp_size: int, degree: int | None) -> int:
-    """Ranks that trade heads: all of them, `degree` of them, or only oneself."""
-    inside = cp_size if plan == "all_to_all" else 1
+def _ranks(plan: str, model: ModelShape, cp_size: int, degree: int | None) -> tuple[int, int]:
+    """All ranks, and those that trade heads: all, `degree` of them, or only oneself."""
+    one_of("plan", plan, PLANS)
+    known_model(model)
+    ranks = whole_number("cp_size", cp_size, 1)
     if plan == "mixed":
         inside = whole_number("degree", degree, 1)
-    if cp_size % inside:
-        raise expected("degree", f"a divisor of cp_size = {cp_size}", degree)
-    return inside
+        if ranks % inside:
+            raise expected("degree", f"a divisor of cp_size = {ranks}", inside)
+        return ranks, inside
+    if degree is not None:
+        raise expected("degree", f"None, for {plan} takes none", repr(degree))
+    return ranks, ranks if plan == "all_to_all" else 1
+
+
+def _equal_shards(seq_len: int, pieces: int) -> int:
+    """S, refused unless it can be cut into so many pieces of equal length."""
+    size = whole_number("seq_len", seq_len, pieces)
+    if size % pieces:
+        raise expected("seq_len", f"a multiple of {pieces}", size)
+    return size
 
 
 def _gather_s(model: ModelShape, machine: Hardware, tokens: int, ranks: int) -> float:

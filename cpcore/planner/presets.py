@@ -6,9 +6,7 @@ compares the two lists. Leaves out every formula.
 
 from __future__ import annotations
 
-from typing import TypeVar
-
-from cpcore.checks import expected
+from cpcore.planner.arguments import one_of
 from cpcore.planner.shapes import Hardware, ModelShape
 
 MODELS: dict[str, ModelShape] = {
@@ -33,15 +31,13 @@ HARDWARE: dict[str, Hardware] = {
     )
 }
 
-Preset = TypeVar("Preset", ModelShape, Hardware)
-
 
 def model_shape(name: str) -> ModelShape:
     """The published shape of this name.
 
     Raises: ValueError naming the shapes that there are.
     """
-    return _named("name", MODELS, name)
+    return MODELS[one_of("name", name, MODELS)]
 
 
 def hardware(name: str) -> Hardware:
@@ -49,10 +45,4 @@ def hardware(name: str) -> Hardware:
 
     Raises: ValueError naming the machines that there are.
     """
-    return _named("name", HARDWARE, name)
-
-
-def _named(argument: str, known: dict[str, Preset], name: str) -> Preset:
-    if name not in known:
-        raise expected(argument, f"one of {', '.join(known)}", repr(name))
-    return known[name]
+    return HARDWARE[one_of("name", name, HARDWARE)]

@@ -10,8 +10,9 @@ Source: Yang et al. 2024, Context Parallelism for Scalable Million-Token Inferen
 
 from __future__ import annotations
 
-from cpcore.checks import whole_number
-from cpcore.planner.shapes import Hardware, ModelShape, positive
+from cpcore.checks import truth, whole_number
+from cpcore.planner.arguments import positive
+from cpcore.planner.shapes import Hardware, ModelShape, known_machine, known_model
 
 
 def pass_kv_bytes(
@@ -23,9 +24,9 @@ def pass_kv_bytes(
 
     Raises: ValueError for sizes below 1 or a negative cache.
     """
-    _sizes(new, cached, cp_size)
+    now, before, ranks = _sizes(model, new, cached, cp_size)
     element = whole_number("element_bytes", element_bytes, 1)
-    return (cp_size - 1) * (new + cached) / cp_size * model.kv_width * element
+    return (ranks - 1) * (now + before) / ranks * model.kv_width * element
 
 
 def pass_q_bytes(
@@ -45,11 +46,12 @@ def pass_q_bytes(
 
     Raises: ValueError for sizes below 1.
     """
-    _sizes(new, 0, cp_size)
+    now, _, ranks = _sizes(model, new, 0, cp_size)
     element = whole_number("element_bytes", element_bytes, 1)
     queries = model.q_width * element
     answer = model.q_width * element + model.q_heads * whole_number("state_bytes", state_bytes, 1)
-    return (cp_size - 1) * new / cp_size * (queries + (answer if returned else 0))
+    home = answer if truth("returned", returned) else 0
+    return (ranks - 1) * now / ranks * (queries + home)
 
 
 def pass_q_share(model: ModelShape, *, returned: bool = True) -> float:
@@ -70,6 +72,7 @@ def decode_merge_bytes(model: ModelShape, cp_size: int, *, state_bytes: int = 4)
 
     Raises: ValueError for sizes below 1.
     """
+    known_model(model)
     others = whole_number("cp_size", cp_size, 1) - 1
     size = whole_number("state_bytes", state_bytes, 1)
     return others * (model.q_width + model.q_heads) * size
@@ -84,22 +87,23 @@ def decode_read_s(
 
     Raises: ValueError for sizes below 1 or a negative cache.
     """
-    _sizes(1, cached, cp_size)
-    share = -(-cached // cp_size) * model.layers * model.kv_width
-    return share * whole_number("element_bytes", element_bytes, 1) / machine.memory_bytes_per_s
+    _, before, ranks = _sizes(model, 1, cached, cp_size)
+    known_machine(machine)
+    part = -(-before // ranks) * model.layers * model.kv_width
+    return part * whole_number("element_bytes", element_bytes, 1) / machine.memory_bytes_per_s
 
 
-def flops_share(flops: int, seconds: float, devices: int, flops_per_s: float) -> float:
+def flops_share(flops: float, seconds: float, devices: int, flops_per_s: float) -> float:
     """The share of `devices` · `flops_per_s` that a run of `flops` in `seconds` has used.
 
     Raises: ValueError for numbers that are not above 0.
     """
-    whole_number("flops", flops, 1)
+    work = positive("flops", flops)
     able = positive("seconds", seconds) * whole_number("devices", devices, 1)
-    return flops / (able * positive("flops_per_s", flops_per_s))
+    return work / (able * positive("flops_per_s", flops_per_s))
 
 
-def _sizes(new: int, cached: int, cp_size: int) -> None:
-    whole_number("new", new, 1)
-    whole_number("cached", cached, 0)
-    whole_number("cp_size", cp_size, 1)
+def _sizes(model: ModelShape, new: int, cached: int, cp_size: int) -> tuple[int, int, int]:
+    known_model(model)
+    now, before = whole_number("new", new, 1), whole_number("cached", cached, 0)
+    return now, before, whole_number("cp_size", cp_size, 1)

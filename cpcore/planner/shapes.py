@@ -6,29 +6,10 @@ Owns two frozen records and their checks. Leaves out which models and machines t
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 
 from cpcore.checks import expected, whole_number
-
-
-def positive(argument: str, value: object) -> float:
-    """`value` as a float above 0; anything else is refused."""
-    real = isinstance(value, int | float) and not isinstance(value, bool)
-    if not real or not 0 < value < math.inf:  # type: ignore[operator]
-        raise expected(argument, "a finite number above 0", repr(value))
-    return float(value)  # type: ignore[arg-type]
-
-
-def grouped_heads(q_heads: int, kv_heads: int) -> int:
-    """Query heads per key/value head, Hq / Hkv.
-
-    Raises: ValueError unless both are at least 1 and kv_heads divides q_heads.
-    """
-    whole_number("q_heads", q_heads, 1)
-    if whole_number("kv_heads", kv_heads, 1) > q_heads or q_heads % kv_heads:
-        raise expected("kv_heads", f"a divisor of q_heads = {q_heads}", kv_heads)
-    return q_heads // kv_heads
+from cpcore.planner.arguments import grouped_heads, positive
 
 
 @dataclass(frozen=True)
@@ -51,8 +32,10 @@ class ModelShape:
     vocabulary: int
 
     def __post_init__(self) -> None:
-        for field in fields(self)[1:]:
-            whole_number(field.name, getattr(self, field.name), 1)
+        _named(self.name)
+        for field in fields(self)[1:]:  # a numpy integer would overflow in a product
+            size = whole_number(field.name, getattr(self, field.name), 1)
+            object.__setattr__(self, field.name, size)
         grouped_heads(self.q_heads, self.kv_heads)
 
     @property
@@ -103,10 +86,12 @@ class Hardware:
     network_bytes_per_s: float
 
     def __post_init__(self) -> None:
-        whole_number("node_size", self.node_size, 1)
-        whole_number("memory_bytes", self.memory_bytes, 1)
+        _named(self.name)
         for field in fields(self)[1:]:
-            positive(field.name, getattr(self, field.name))
+            value: object = getattr(self, field.name)
+            whole = field.name in ("node_size", "memory_bytes")
+            number = whole_number(field.name, value, 1) if whole else positive(field.name, value)
+            object.__setattr__(self, field.name, number)
 
     def link_bytes_per_s(self, ranks: int) -> float:
         """What one hop of a ring over `ranks` devices gets: its slowest link sets the pace.
@@ -118,3 +103,22 @@ class Hardware:
         """
         inside = whole_number("ranks", ranks, 1) <= self.node_size
         return self.node_bytes_per_s if inside else self.network_bytes_per_s
+
+
+def known_model(model: object) -> ModelShape:
+    """`model` if it is a `ModelShape`; a name or anything else is refused."""
+    if not isinstance(model, ModelShape):
+        raise expected("model", "a ModelShape", repr(model))
+    return model
+
+
+def known_machine(machine: object) -> Hardware:
+    """`machine` if it is a `Hardware`; a name or anything else is refused."""
+    if not isinstance(machine, Hardware):
+        raise expected("machine", "a Hardware", repr(machine))
+    return machine
+
+
+def _named(name: object) -> None:
+    if not isinstance(name, str):
+        raise expected("name", "a string", repr(name))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from cpcore.checks import expected, whole_number
-from cpcore.planner.shapes import grouped_heads
+from cpcore.planner.arguments import grouped_heads, one_of
 
 PROTOCOLS = ("ring", "ring_full_return", "direct", "all_gather")
 
@@ -36,9 +36,8 @@ def shard_lengths(seq_len: int, cp_size: int) -> tuple[int, ...]:
     >>> shard_lengths(7, 3)
     (2, 2, 3)
     """
-    whole_number("seq_len", seq_len, 0)
-    whole_number("cp_size", cp_size, 1)
-    return tuple((r + 1) * seq_len // cp_size - r * seq_len // cp_size for r in range(cp_size))
+    size, ranks = whole_number("seq_len", seq_len, 0), whole_number("cp_size", cp_size, 1)
+    return tuple((r + 1) * size // ranks - r * size // ranks for r in range(ranks))
 
 
 def attention_traffic(
@@ -62,16 +61,15 @@ def attention_traffic(
     Units: elements and bytes of one sequence in one layer; `lengths` in tokens.
     Raises: ValueError for an unknown protocol, a rank that is not there, or sizes below 1.
     """
-    ranks, width = _ranks(lengths), _kv_width(kv_heads, head_dim, value_dim)
-    mine = whole_number("rank", rank, 0)
+    tokens, width = _tokens_per_rank(lengths), _kv_width(kv_heads, head_dim, value_dim)
+    ranks, mine = len(tokens), whole_number("rank", rank, 0)
     if mine >= ranks:
-        raise expected("rank", f"below {ranks}, one of lengths", rank)
-    if protocol not in PROTOCOLS:
-        raise expected("protocol", f"one of {', '.join(PROTOCOLS)}", repr(protocol))
+        raise expected("rank", f"below {ranks}, one of lengths", mine)
+    one_of("protocol", protocol, PROTOCOLS)
     element = whole_number("element_bytes", element_bytes, 1)
     grad = element if grad_bytes is None else whole_number("grad_bytes", grad_bytes, 1)
-    every, own = sum(lengths), lengths[mine]
-    after, before = lengths[(mine + 1) % ranks], lengths[(mine - 1) % ranks]
+    every, own = sum(tokens), tokens[mine]
+    after, before = tokens[(mine + 1) % ranks], tokens[(mine - 1) % ranks]
     ring = protocol.startswith("ring")
     called = int(protocol == "all_gather" and ranks > 1)
 
@@ -130,39 +128,40 @@ def residency(
         lengths, rank, protocol, kv_heads=kv_heads, head_dim=head_dim, value_dim=value_dim,
         element_bytes=element_bytes, grad_bytes=grad_bytes,
     )  # fmt: skip  # for its checks, and the gathered tokens
-    grouped_heads(q_heads, kv_heads)
-    width, v_dim = _kv_width(kv_heads, head_dim, value_dim), value_dim or head_dim
-    grad = element_bytes if grad_bytes is None else grad_bytes
-    state = whole_number("state_bytes", element_bytes if state_bytes is None else state_bytes, 1)
-    own = lengths[rank]
-    others = [n for r, n in enumerate(lengths) if r != rank]
+    heads = grouped_heads(q_heads, kv_heads) * int(kv_heads)
+    width, dim = _kv_width(kv_heads, head_dim, value_dim), int(head_dim)
+    v_dim = dim if value_dim is None else int(value_dim)
+    element = int(element_bytes)
+    grad = element if grad_bytes is None else int(grad_bytes)
+    state = element if state_bytes is None else whole_number("state_bytes", state_bytes, 1)
+    tokens, mine = _tokens_per_rank(lengths), int(rank)
+    own, longest = tokens[mine], max(tokens)
+    others = [n for r, n in enumerate(tokens) if r != mine]
     gathered = protocol == "all_gather"
     remote = traffic[0].elements_received if gathered else max(others, default=0) * width
-    returned = max(lengths) if len(lengths) > 1 else 0
+    returned = longest if others else 0
     received = 0 if gathered else remote
     homeward = 2 * returned * width
-    qkv, rows = own * (q_heads * head_dim + width), own * q_heads
+    qkv, rows = own * (heads * dim + width), own * heads
     kept = qkv + remote + rows * v_dim + received
-    kept_state = rows * (v_dim + 2) + rows * max(lengths) + rows
+    kept_state = rows * (v_dim + 2) + rows * longest + rows
     return Residency(
         qkv=qkv,
         remote_block=remote,
         online_state=rows * (v_dim + 2),
-        workspace=rows * max(lengths),
+        workspace=rows * longest,
         output=rows * v_dim,
         lse=rows,
         gradients=qkv,
         buffers=received + homeward,
-        resident_bytes=kept * element_bytes + kept_state * state + (qkv + homeward) * grad,
+        resident_bytes=kept * element + kept_state * state + (qkv + homeward) * grad,
     )
 
 
-def _ranks(lengths: Sequence[int]) -> int:
+def _tokens_per_rank(lengths: Sequence[int]) -> list[int]:
     if not isinstance(lengths, list | tuple) or not lengths:
         raise expected("lengths", "tokens of each rank, at least one rank", repr(lengths))
-    for length in lengths:
-        whole_number("lengths", length, 0)
-    return len(lengths)
+    return [whole_number("lengths", length, 0) for length in lengths]
 
 
 def _kv_width(kv_heads: int, head_dim: int, value_dim: int | None) -> int:

@@ -8,8 +8,9 @@ against that count.
 
 from __future__ import annotations
 
-from cpcore.checks import expected, whole_number
-from cpcore.planner.shapes import ModelShape
+from cpcore.checks import expected, truth, whole_number
+from cpcore.planner.arguments import one_of
+from cpcore.planner.shapes import ModelShape, known_model
 
 LAYOUTS = ("contiguous", "striped", "zigzag")
 
@@ -21,13 +22,15 @@ def full_pairs(seq_len: int) -> int:
 
 def causal_pairs(seq_len: int) -> int:
     """Pairs with key ≤ query, S(S + 1)/2: half of the square and half of its diagonal."""
-    return whole_number("seq_len", seq_len, 0) * (seq_len + 1) // 2
+    size = whole_number("seq_len", seq_len, 0)
+    return size * (size + 1) // 2
 
 
 def window_pairs(seq_len: int, window: int) -> int:
     """Pairs of a causal window of `window` keys, self included: n·S − n(n − 1)/2 with n ≤ S."""
-    width = min(whole_number("window", window, 1), whole_number("seq_len", seq_len, 0))
-    return width * seq_len - width * (width - 1) // 2
+    size = whole_number("seq_len", seq_len, 0)
+    width = min(whole_number("window", window, 1), size)
+    return width * size - width * (width - 1) // 2
 
 
 def attention_flops(
@@ -43,7 +46,7 @@ def attention_flops(
     """
     heads, dim = whole_number("q_heads", q_heads, 1), whole_number("head_dim", head_dim, 1)
     v_dim = dim if value_dim is None else whole_number("value_dim", value_dim, 1)
-    products = 3 * dim + 2 * v_dim if backward else dim + v_dim
+    products = 3 * dim + 2 * v_dim if truth("backward", backward) else dim + v_dim
     return 2 * whole_number("pairs", pairs, 0) * heads * products
 
 
@@ -54,8 +57,9 @@ def matmul_flops(model: ModelShape, tokens: int, *, backward: bool = False) -> i
 
     Raises: ValueError for tokens below 1.
     """
+    known_model(model)
     weights = model.layers * model.layer_matrices + model.vocabulary * model.hidden
-    return (4 if backward else 2) * weights * whole_number("tokens", tokens, 1)
+    return (4 if truth("backward", backward) else 2) * weights * whole_number("tokens", tokens, 1)
 
 
 def rank_pairs(layout: str, seq_len: int, cp_size: int, rank: int) -> int:
@@ -63,7 +67,8 @@ def rank_pairs(layout: str, seq_len: int, cp_size: int, rank: int) -> int:
 
     Raises: ValueError for an unknown layout, a rank that is not there, or uneven shards.
     """
-    return sum(step_pairs(layout, seq_len, cp_size, rank, step) for step in range(cp_size))
+    _, ranks = _even_shards(layout, seq_len, cp_size)
+    return sum(step_pairs(layout, seq_len, cp_size, rank, step) for step in range(ranks))
 
 
 def step_pairs(layout: str, seq_len: int, cp_size: int, rank: int, step: int) -> int:
@@ -75,18 +80,16 @@ def step_pairs(layout: str, seq_len: int, cp_size: int, rank: int, step: int) ->
 
     Raises: ValueError as `rank_pairs`, and for a step that is not there.
     """
-    c = _even_shard(layout, seq_len, cp_size)
-    for name, value in (("rank", rank), ("step", step)):
-        if whole_number(name, value, 0) >= cp_size:
-            raise expected(name, f"below cp_size = {cp_size}", value)
-    owner = (rank - step) % cp_size
-    if owner == rank:
+    c, ranks = _even_shards(layout, seq_len, cp_size)
+    here = _below("rank", rank, ranks)
+    owner = (here - _below("step", step, ranks)) % ranks
+    if owner == here:
         return c * (c + 1) // 2
     if layout == "zigzag":
         return c * c // 2
     if layout == "striped":
-        return c * (c + 1) // 2 if owner < rank else c * (c - 1) // 2
-    return c * c if owner < rank else 0
+        return c * (c + 1) // 2 if owner < here else c * (c - 1) // 2
+    return c * c if owner < here else 0
 
 
 def slowest_pairs(
@@ -94,12 +97,16 @@ def slowest_pairs(
 ) -> int:
     """Pairs of the busiest rank at a ring step: the others wait for it.
 
+    In these layouts the last rank is one of the busiest at every step: after its own block it
+    meets earlier owners only.
+
     Raises: ValueError as `step_pairs`.
     """
-    if not causal:
-        return _even_shard(layout, seq_len, cp_size) ** 2
-    ranks = range(whole_number("cp_size", cp_size, 1))
-    return max(step_pairs(layout, seq_len, cp_size, rank, step) for rank in ranks)
+    c, ranks = _even_shards(layout, seq_len, cp_size)
+    _below("step", step, ranks)
+    if not truth("causal", causal):
+        return c * c
+    return step_pairs(layout, seq_len, cp_size, ranks - 1, step)
 
 
 def ring_efficiency(layout: str, seq_len: int, cp_size: int) -> float:
@@ -109,9 +116,9 @@ def ring_efficiency(layout: str, seq_len: int, cp_size: int) -> float:
 
     Raises: ValueError as `step_pairs`.
     """
-    steps = range(whole_number("cp_size", cp_size, 1))
-    slowest = sum(slowest_pairs(layout, seq_len, cp_size, step) for step in steps)
-    return causal_pairs(seq_len) / cp_size / slowest
+    _, ranks = _even_shards(layout, seq_len, cp_size)
+    slowest = sum(slowest_pairs(layout, seq_len, ranks, step) for step in range(ranks))
+    return causal_pairs(seq_len) / ranks / slowest
 
 
 def plain_ring_limit(cp_size: int) -> float:
@@ -122,14 +129,23 @@ def plain_ring_limit(cp_size: int) -> float:
     >>> [round(100 * plain_ring_limit(ranks), 1) for ranks in (2, 4, 8, 16)]
     [66.7, 57.1, 53.3, 51.6]
     """
-    return whole_number("cp_size", cp_size, 1) / (2 * cp_size - 1)
+    ranks = whole_number("cp_size", cp_size, 1)
+    return ranks / (2 * ranks - 1)
 
 
-def _even_shard(layout: str, seq_len: int, cp_size: int) -> int:
-    """c = S/R, after the checks that make the closed forms exact."""
-    if layout not in LAYOUTS:
-        raise expected("layout", f"one of {', '.join(LAYOUTS)}", repr(layout))
-    pieces = 2 * whole_number("cp_size", cp_size, 1)
-    if whole_number("seq_len", seq_len, pieces) % pieces:
-        raise expected("seq_len", f"a multiple of 2 · cp_size = {pieces}", seq_len)
-    return seq_len // cp_size
+def _below(argument: str, value: int, ranks: int) -> int:
+    """`value` as the number of a rank or of a step."""
+    number = whole_number(argument, value, 0)
+    if number >= ranks:
+        raise expected(argument, f"below cp_size = {ranks}", number)
+    return number
+
+
+def _even_shards(layout: str, seq_len: int, cp_size: int) -> tuple[int, int]:
+    """c = S/R and R, after the checks that make the closed forms exact."""
+    one_of("layout", layout, LAYOUTS)
+    ranks = whole_number("cp_size", cp_size, 1)
+    size = whole_number("seq_len", seq_len, 2 * ranks)
+    if size % (2 * ranks):
+        raise expected("seq_len", f"a multiple of 2 · cp_size = {2 * ranks}", size)
+    return size // ranks, ranks

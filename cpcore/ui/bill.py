@@ -99,7 +99,7 @@ bill_explorer = Explorable(
         "Training on one sample on H100s: 16-bit tensors, float32 logits and optimizer, only "
         "layer inputs kept. First the bill, without and with a cut of the sample. Then four "
         "conditions: the filled bar must reach at least as far as the outlined one. Tensor ranks "
-        "count for the third only."
+        "count for the third and, since they fill a node first, for the fourth."
     ),
     controls=CONTROLS,
     drawing=draw,

@@ -232,16 +232,17 @@ PLAN: dict[str, Any] = {"plan": "mixed", "model": MODEL, "machine": MACHINE, "se
         ({"degree": 3}, "degree", "a divisor of cp_size = 4", "3"),
         ({"degree": None}, "degree", "an integer of at least 1", "None"),
         ({"cp_size": 0}, "cp_size", "an integer of at least 1", "0"),
-        ({"seq_len": 62}, "seq_len", "a multiple of 2 · cp_size = 4", "62"),
+        ({"seq_len": 62}, "seq_len", "a multiple of 4", "62"),  # 2 shards a group, 2 pieces each
+        ({"plan": "ring", "degree": None, "seq_len": 62}, "seq_len", "a multiple of 8", "62"),
+        ({"plan": "all_to_all", "degree": None, "cp_size": 6}, "seq_len", "a multiple of 6", "64"),
         ({"layout": "star"}, "layout", "one of contiguous, striped, zigzag", "'star'"),
-        ({"plan": "all_to_all"}, "degree", "one of 1, 2, 6", "4"),
+        ({"plan": "all_to_all", "degree": None}, "degree", "one of 1, 2, 6", "4"),
+        ({"plan": "ring"}, "degree", "None, for ring takes none", "2"),
     ],
 )
 def test_a_plan_that_cannot_be_is_refused(
     change: dict[str, Any], argument: str, wanted: str, received: str
 ) -> None:
-    if change == {"seq_len": 62}:
-        change = {"seq_len": 62, "cp_size": 4}
     with refused(argument, wanted, received):
         planner.attention_time(**(PLAN | change))
 

@@ -162,7 +162,7 @@ def test_a_ring_over_more_than_a_node_runs_at_the_speed_of_the_network() -> None
          "0"),
         (lambda: planner.decode_read_s(MODEL, MACHINE, -1, 1), "cached",
          "an integer of at least 0", "-1"),
-        (lambda: planner.flops_share(0, 1.0, 1, 1.0), "flops", "an integer of at least 1", "0"),
+        (lambda: planner.flops_share(0, 1.0, 1, 1.0), "flops", "a finite number above 0", "0"),
         (lambda: planner.flops_share(1, 0.0, 1, 1.0), "seconds", "a finite number above 0",
          "0.0"),
         (lambda: planner.conditions(MODEL, MACHINE, 2, 3), "cp_size",
