@@ -107,9 +107,9 @@ def _legend(names: Sequence[str], floor: float, room: str) -> list[str]:
         _mark(9, floor - 10),
         label(24, floor + 6, room),
         box(0, floor + 20, 18, 14, OF_MODEL + OUTLINE),
-        label(24, floor + 32, "the cut leaves it"),
+        label(24, floor + 32, "left or added"),
         box(166, floor + 20, 18, 14, OF_TOKENS + OUTLINE),
-        label(190, floor + 32, "the cut divides it"),
+        label(190, floor + 32, "divided by the cut"),
     ]
     for start in range(0, len(names), LEGEND_ROWS):
         named = enumerate(names[start : start + LEGEND_ROWS], start + 1)

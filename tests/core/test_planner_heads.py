@@ -100,6 +100,15 @@ def test_all_to_all_moves_less_than_a_ring_of_more_than_one_group_and_one(
             assert (traded < ring.elements_sent) == (ranks > q_heads // kv_heads + 1)
 
 
+def test_with_one_key_head_the_ring_always_moves_less() -> None:
+    """Every rank of the trade then needs a copy of it, and queries and outputs come on top."""
+    sizes: dict[str, int] = {"kv_heads": 1, "head_dim": D}
+    for ranks in planner.head_degrees(16, 1)[1:]:
+        ring, *_ = planner.attention_traffic([6] * ranks, 0, "ring", **sizes)
+        inward, outward, *_ = planner.all_to_all_traffic(6, ranks, q_heads=16, **sizes)
+        assert ring.elements_sent < inward.elements_sent + outward.elements_sent
+
+
 SIZES: dict[str, int] = {"q_heads": 8, "kv_heads": 4, "head_dim": 5}
 
 
