@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from cpcore import planner
 from cpcore.planner import AttentionTime, Hardware, MemoryItem, ModelShape, Step
+from cpcore.planner.arguments import one_of, share
+from cpcore.planner.shapes import known_machine
 
 UTILIZATION = 0.6
 STATE_SHARDS = 64
@@ -72,12 +74,13 @@ def facts(
 
     Raises: ValueError for a plan that is not in PLANS, or what the planner refuses.
     """
-    if plan not in PLANS:
-        raise ValueError(f"plan: expected one of {', '.join(PLANS)}, received {plan!r}")
-    kind, layout = PLANS[plan]
+    kind, layout = PLANS[one_of("plan", plan, PLANS)]
+    known_machine(machine)
+    share("utilization", utilization)
+    bill = planner.memory_items(model, seq_len, cp_size, state_shards=state_shards)
+    seq_len, cp_size = int(seq_len), int(cp_size)
     degree = {"all_to_all": cp_size, "mixed": mix_degree(model, machine, cp_size)}.get(kind, 1)
     possible = degree in planner.head_degrees(model.q_heads, model.kv_heads)
-    bill = planner.memory_items(model, seq_len, cp_size, state_shards=state_shards)
     held = step = time = sent = needed = None
     if possible:
         mix = degree if kind == "mixed" else None

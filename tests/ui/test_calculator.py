@@ -93,3 +93,27 @@ def test_an_unknown_plan_is_refused():
     names = ", ".join(PLANS)
     with refused("plan", f"one of {names}", "'star'"):
         cost_card(LLAMA, H100, seq_len=1024, cp_size=2, plan="star")
+
+
+@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize(
+    ("argument", "wanted", "wrong"),
+    [
+        ("model", "a ModelShape", "8B"),
+        ("machine", "a Hardware", None),
+        ("cp_size", "an integer of at least 1", 1.5),
+        ("cp_size", "an integer of at least 1", "8"),
+        ("seq_len", "an integer of at least 1", 0),
+        ("utilization", "a finite number above 0", "half"),
+        ("state_shards", "an integer of at least 1", []),
+    ],
+)
+def test_a_card_refuses_what_is_no_size_whatever_the_plan(plan, argument, wanted, wrong):
+    good = {"model": LLAMA, "machine": H100, "seq_len": 131_072, "cp_size": 64, "plan": plan}
+    with refused(argument, wanted, repr(wrong)):
+        cost_card(**(good | {argument: wrong}))
+
+
+def test_a_plan_may_be_anything_and_is_still_refused_by_name():
+    with refused("plan", f"one of {', '.join(PLANS)}", "['ring']"):
+        cost_card(LLAMA, H100, seq_len=1024, cp_size=2, plan=["ring"])
