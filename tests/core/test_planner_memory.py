@@ -90,6 +90,13 @@ def test_a_layer_saves_the_inputs_of_its_products(model: ModelShape) -> None:
     assert planner.activation_bytes(model, 6) == rebuilt
 
 
+def test_an_lse_stays_in_float32_whatever_the_other_elements_are() -> None:
+    for size in (1, 4):
+        layer = planner.layer_activations(SMALL, 6, element_bytes=size)
+        assert layer.lse_bytes == 6 * SMALL.q_heads * 4
+        assert layer.boundary_bytes == 6 * SMALL.hidden * size
+
+
 def test_context_parallelism_divides_what_tokens_bring_and_no_state() -> None:
     items = {item.name: item for item in planner.memory_items(SMALL, 12, 4)}
     for name in ("weights", "gradients", "optimizer"):
