@@ -43,7 +43,7 @@ def needs(model: ModelShape, tokens: int, shards: int, ranks: int, tensor: int) 
     brought = lines["activations"] + lines["logits"]
     whole = saved(model, tokens)[0] + 3 * tokens * model.hidden * 2
     left = state + whole + (brought - whole) / tensor
-    link = H100.node_bytes_per_s if ranks <= 8 else H100.network_bytes_per_s
+    link = H100.node_bytes_per_s if ranks * tensor <= 8 else H100.network_bytes_per_s
     chunk = math.ceil(2 * H100.peak_flops_per_s * model.kv_heads / (model.q_heads * link))
     room = H100.memory_bytes / GIB
     return [
