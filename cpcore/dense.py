@@ -36,7 +36,7 @@ def dense_attention(
     """
     q, k, v, mask, scale = prepare(query, key, value, visible, scale)
     probs, lse = _probabilities(q, k, mask, scale)
-    with np.errstate(under="ignore", over="ignore"):
+    with np.errstate(under="ignore", over="ignore", invalid="ignore"):
         output = (probs * keep_factor(keep, probs)) @ v
         cast = output.astype(np.asarray(query).dtype)
     if not np.isfinite(cast).all():
@@ -61,23 +61,28 @@ def dense_attention_backward(
 
     Shapes: dout (…, Q, Dv); results as query, key and value, at least float32. A row that sees no
         key contributes nothing. Other arguments as in `dense_attention`.
-    Raises: ValueError as `dense_attention`, and for a dout of the wrong shape.
+    Raises: ValueError as `dense_attention`, and for a dout of the wrong shape or gradients that
+        overflow.
     Source: the chain rule; the same steps are in Dao et al. 2022 (arXiv:2205.14135), appendix B.
     """
     q, k, v, mask, scale = prepare(query, key, value, visible, scale)
     rows, shape = floats("dout", dout), (*q.shape[:-1], v.shape[-1])
     if rows.shape != shape:
         raise ValueError(f"dout: expected shape {shape}, received {rows.shape}")
-    rows = zero_unseen("dout", rows.astype(q.dtype), mask.any(axis=-1))
+    with np.errstate(under="ignore", over="ignore"):
+        rows = zero_unseen("dout", rows.astype(q.dtype), mask.any(axis=-1))
     probs, _ = _probabilities(q, k, mask, scale)
     factor = keep_factor(keep, probs)
-    with np.errstate(under="ignore"):
+    with np.errstate(under="ignore", over="ignore", invalid="ignore"):
         dprobs = (rows @ v.swapaxes(-1, -2)) * factor
         dscores = probs * (dprobs - (probs * dprobs).sum(axis=-1, keepdims=True))
         dq = dscores @ k * scale
         dk = dscores.swapaxes(-1, -2) @ q * scale
         dv = (probs * factor).swapaxes(-1, -2) @ rows
-    return dq, _sum_group(dk, np.shape(key)), _sum_group(dv, np.shape(value))
+        dk, dv = _sum_group(dk, np.shape(key)), _sum_group(dv, np.shape(value))
+    if not all(np.isfinite(gradient).all() for gradient in (dq, dk, dv)):
+        raise ValueError(f"dout: expected gradients that fit {q.dtype}, received an overflow")
+    return dq, dk, dv
 
 
 def _probabilities(q: Array, k: Array, mask: Array, scale: float) -> tuple[Array, Array]:

@@ -17,11 +17,12 @@ def prepare(
     group = q.shape[-3] // max(1, k.shape[-3]) if min(q.ndim, k.ndim) > 2 else 1
     if group > 1 and v.ndim > 2:
         k, v = np.repeat(k, group, axis=-3), np.repeat(v, group, axis=-3)  # (…, Hq, K, ·)
-    if q.ndim < 2 or q.shape[-1] == 0 or q.shape[:-2] != k.shape[:-2] or q.shape[-1] != k.shape[-1]:
+    fits = q.ndim == k.ndim > 1 and q.shape[:-2] == k.shape[:-2] and q.shape[-1] == k.shape[-1]
+    if not fits or q.shape[-1] == 0:
         raise ValueError(f"key: expected (…, K, D) to fit a query (…, Q, D), received {shapes}")
     if k.shape[:-1] != v.shape[:-1]:
         raise ValueError(f"value: expected (…, K, Dv) to fit key, received {shapes}")
-    mask = np.asarray(True if visible is None else visible)
+    mask = _array("visible", True if visible is None else visible)
     if mask.dtype != np.bool_:
         raise ValueError(f"visible: expected bool, received {mask.dtype}")
     mask = _broadcast("visible", mask, (*q.shape[:-1], k.shape[-2]))
@@ -29,22 +30,37 @@ def prepare(
     q = zero_unseen("query", q.astype(dtype), mask.any(axis=-1))
     k = zero_unseen("key", k.astype(dtype), mask.any(axis=-2))
     v = zero_unseen("value", v.astype(dtype), mask.any(axis=-2))
-    scale = q.shape[-1] ** -0.5 if scale is None else scale
-    number = isinstance(scale, int | float | np.integer | np.floating) and scale is not True
-    if not number or scale is False or not abs(scale) < np.finfo(float).max:
-        raise ValueError(f"scale: expected a finite number, received {scale!r}")
-    return q, k, v, mask, float(scale)
+    return q, k, v, mask, _finite("scale", q.shape[-1] ** -0.5 if scale is None else scale)
 
 
 def floats(name: str, value: ArrayLike) -> Array:
     """`value` as an array of floats."""
-    try:
-        array = np.asarray(value)
-    except ValueError:
-        raise ValueError(f"{name}: expected an array, received unequal lengths") from None
+    array = _array(name, value)
     if not np.issubdtype(array.dtype, np.floating):
         raise ValueError(f"{name}: expected float16, float32 or float64, received {array.dtype}")
     return array
+
+
+def _array(name: str, value: ArrayLike) -> Array:
+    if isinstance(value, np.ma.MaskedArray):
+        raise ValueError(f"{name}: expected an array without a mask, received a masked one")
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{name}: expected an array, received unequal lengths") from None
+
+
+def _finite(name: str, number: Any) -> float:
+    """`number` as a float, refused unless it is a finite one."""
+    real, counts = np.nan, isinstance(number, int | float | np.integer | np.floating)
+    if counts and not isinstance(number, bool | np.timedelta64):
+        try:
+            real = float(number)
+        except OverflowError:
+            raise ValueError(f"{name}: expected a finite number, received a huge one") from None
+    if not np.isfinite(real):
+        raise ValueError(f"{name}: expected a finite number, received {number!r:.80}")
+    return real
 
 
 def _broadcast(name: str, array: Array, shape: tuple[int, ...]) -> Array:
@@ -66,6 +82,8 @@ def zero_unseen(name: str, array: Array, seen: Any) -> Array:
 def keep_factor(keep: ArrayLike | None, probs: Array) -> Array:
     """The dropout factor (…, Q, K), 1 everywhere without dropout."""
     factor: Array = np.asarray(1.0) if keep is None else floats("keep", keep)
+    with np.errstate(under="ignore", over="ignore"):
+        factor = factor.astype(probs.dtype)
     if not (np.isfinite(factor) & (factor >= 0)).all():
         raise ValueError("keep: expected finite factors of at least 0, received others")
-    return _broadcast("keep", factor.astype(probs.dtype), probs.shape)
+    return _broadcast("keep", factor, probs.shape)
