@@ -4,6 +4,8 @@ Owns: dtype, shape and finiteness checks, each raising one `ValueError` that nam
 what was expected and what was received. Leaves out: anything that knows about masks or ranks.
 """
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,15 +13,26 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 Array = NDArray[Any]
 LARGEST = int(np.iinfo(np.int64).max)
+# A layout holds every position of every rank, 8 bytes each, and a schedule visits every pair of
+# ranks. Numbers beyond these can only be a mistake, and would fill the memory instead of an error.
+MOST_POSITIONS, MOST_RANKS = 2**28, 2**16
+MOST_CHARACTERS = 500  # of what was received, in an error
 
 
 def expected(argument: str, wanted: object, received: object) -> ValueError:
     """The one form of every error message in the package."""
-    return ValueError(f"{argument}: expected {wanted}, received {received}")
+    return ValueError(f"{argument}: expected {wanted}, received {_written(str, received)}")
+
+
+def shown(value: object) -> str:
+    """`repr(value)`, short, for an error: it never fails and never fills the screen."""
+    return _written(repr, value)
 
 
 def any_array(argument: str, value: ArrayLike) -> Array:
-    """`value` as an array of any kind; nested lists of unequal lengths are refused."""
+    """`value` as an array of any kind; lists of unequal lengths and masked arrays are refused."""
+    if isinstance(value, np.ma.MaskedArray):  # whose hidden entries would count as numbers
+        raise expected(argument, "an array without a mask", "a masked one")
     try:
         return np.asarray(value)
     except (ValueError, OverflowError):
@@ -42,17 +55,35 @@ def accumulate_dtype(*dtypes: DTypeLike) -> np.dtype[Any]:
 def truth(argument: str, value: object) -> bool:
     """`value` as a bool; anything else is refused, however true it looks."""
     if not isinstance(value, bool | np.bool_):
-        raise expected(argument, "True or False", repr(value))
+        raise expected(argument, "True or False", shown(value))
     return bool(value)
 
 
-def whole_number(argument: str, value: object, least: int) -> int:
-    """`value` as an int of at least `least`; bool and float are refused."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise expected(argument, f"an integer of at least {least}", repr(value))
-    if value > LARGEST:
-        raise expected(argument, f"an integer of at most {LARGEST}", "a larger one")
+def is_whole(value: object) -> bool:
+    """Whether `value` is an integer of Python or numpy; a bool or a duration is none."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.timedelta64)
+
+
+def whole_number(argument: str, value: Any, least: int, most: int = LARGEST) -> int:
+    """`value` as an int from `least` to `most`; bool and float are refused."""
+    if not is_whole(value) or value < least:
+        raise expected(argument, f"an integer of at least {least}", shown(value))
+    if value > most:
+        raise expected(argument, f"an integer of at most {most}", "a larger one")
     return int(value)
+
+
+def real_number(argument: str, value: Any, wanted: str = "a finite number") -> float:
+    """`value` as a float; bool, NaN, infinity and what no float can hold are refused."""
+    number = math.nan
+    if is_whole(value) or isinstance(value, float | np.floating):
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+    if not math.isfinite(number):
+        raise expected(argument, wanted, shown(value))
+    return number
 
 
 def index_array(argument: str, value: ArrayLike, *, length: int | None = None) -> Array:
@@ -77,124 +108,47 @@ def integers(argument: str, value: ArrayLike) -> Array:
     return array.astype(np.int64)
 
 
+def document_bounds(argument: str, value: ArrayLike) -> Array:
+    """`value` as int64 ends of packed documents: 0 first, and never falling."""
+    bounds = index_array(argument, value)
+    if len(bounds) == 0 or bounds[0] != 0 or (np.diff(bounds) < 0).any():
+        raise expected(argument, "0 followed by rising ends", bounds.tolist())
+    whole_number(f"{argument}[-1]", bounds[-1], 0, MOST_POSITIONS)
+    return bounds
+
+
+def check_axis(argument: str, array: Array, axis: int, length: int) -> None:
+    """Raise unless the array has `length` positions along `axis`."""
+    if not is_whole(axis):
+        raise expected("axis", "an integer", shown(axis))
+    if not -array.ndim <= axis < array.ndim or array.shape[axis] != length:
+        wanted = f"{length} positions along axis {shown(int(axis))}"
+        raise expected(argument, wanted, f"shape {array.shape}")
+
+
 def floating_dtype(argument: str, dtype: DTypeLike) -> np.dtype[Any]:
     """`dtype`, refused unless it is a floating dtype."""
-    try:
-        found = None if dtype is None else np.dtype(dtype)
-    except TypeError:
+    try:  # a number has a dtype, and is none
+        found = None if dtype is None or isinstance(dtype, np.generic) else np.dtype(dtype)
+    except (TypeError, ValueError):
         found = None
     if found is None or not np.issubdtype(found, np.floating):
-        raise expected(argument, "a floating dtype", repr(dtype) if found is None else found)
+        raise expected(argument, "a floating dtype", shown(dtype) if found is None else found)
     return found
 
 
-def attention_arrays(
-    names: tuple[str, str, str], query: ArrayLike, key: ArrayLike, value: ArrayLike
-) -> tuple[Array, Array, Array]:
-    """The three as arrays that describe one attention: (…, Q, D), (…, K, D), (…, K, Dv).
-
-    With three axes or more, axis -3 is heads and may be grouped: Hq a multiple of Hkv.
-    """
-    q_name, k_name, v_name = names
-    query, key = float_array(q_name, query), float_array(k_name, key)
-    value = float_array(v_name, value)
-    if query.ndim < 2:
-        raise expected(q_name, "at least 2 axes (…, Q, D)", f"shape {query.shape}")
-    if key.ndim != query.ndim:
-        raise expected(k_name, f"{query.ndim} axes like {q_name}", f"shape {key.shape}")
-    if query.shape[-1] == 0:
-        raise expected(q_name, "a width D of at least 1", f"shape {query.shape}")
-    if key.shape[-1] != query.shape[-1]:
-        raise expected(k_name, f"width D = {query.shape[-1]} like {q_name}", f"shape {key.shape}")
-    if value.ndim != key.ndim or value.shape[:-1] != key.shape[:-1]:
-        raise expected(v_name, f"shape {(*key.shape[:-1], 'Dv')}", f"shape {value.shape}")
-    if key.shape[:-3] != query.shape[:-3]:
-        raise expected(k_name, f"leading axes {query.shape[:-3]}", f"shape {key.shape}")
-    if query.ndim > 2 and (key.shape[-3] == 0 or query.shape[-3] % key.shape[-3]):
-        wanted = f"a head count (axis -3) that divides {query.shape[-3]}"
-        raise expected(k_name, wanted, f"shape {key.shape}")
-    return query, key, value
-
-
-def visible_array(visible: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """`visible` as a boolean view of `shape` (…, Q, K)."""
-    array = any_array("visible", visible)
-    if array.dtype != np.bool_:
-        raise expected("visible", "bool (True = may attend)", array.dtype)
-    try:
-        return np.broadcast_to(array, shape)
-    except ValueError:
-        raise expected("visible", f"a shape that broadcasts to {shape}", array.shape) from None
-
-
-def score_scale(scale: float | None, width: int) -> float:
-    """`scale`, or the default D**-0.5."""
-    if scale is None:
-        return float(width**-0.5)
-    real = isinstance(scale, int | float | np.integer | np.floating)
-    if not real or isinstance(scale, bool) or not np.isfinite(scale):
-        raise expected("scale", "a finite number", repr(scale))
-    return float(scale)
-
-
-def zero_unused(argument: str, array: Array, used: ArrayLike | None) -> Array:
-    """`array` with its unused slots set to zero; a used slot that is not finite is an error.
-
-    A slot that no one sees may hold anything, but 0 · NaN is NaN: it must not enter a product.
-
-    Shapes: array (…, S, D), used bool, broadcast to (…, S); None = every slot is used.
-    """
-    if np.isfinite(array).all():
-        return array
-    if used is not None:
-        array = np.where(np.asarray(used)[..., None], array, np.zeros((), array.dtype))
-    if not np.isfinite(array).all():
-        raise expected(argument, "finite numbers in every used slot", "NaN or infinity")
-    return array
-
-
-def finite_inputs(q: Array, k: Array, v: Array, visible: Array | None) -> tuple[Array, ...]:
-    """The three, zeroed where `visible` (…, Hq, Q, K) leaves a slot unseen; see `zero_unused`."""
-    if all(np.isfinite(array).all() for array in (q, k, v)):
-        return q, k, v
-    rows = keys = None
-    if visible is not None:
-        rows, keys = visible.any(axis=-1), visible.any(axis=-2)  # (…, Hq, Q), (…, Hq, K)
-        if k.ndim > 2:  # a key is used if any head of its group sees it
-            group = q.shape[-3] // k.shape[-3]
-            keys = keys.reshape(*k.shape[:-2], group, k.shape[-2]).any(axis=-2)  # (…, Hkv, K)
-    return (
-        zero_unused("query", q, rows),
-        zero_unused("key_chunk", k, keys),
-        zero_unused("value_chunk", v, keys),
-    )
-
-
-def stats_parts(argument: str, output: Array, total: Array, top: Array) -> None:
-    """Raise unless the three parts can be a running state.
-
-    A sum is a number of at least 0, and a row that saw a key has a finite maximum. Rows that saw
-    none (sum 0) may hold anything else. A narrower maximum or sum would shift every weight.
-    """
-    parts = {"output": output, "sum": total, "max": top}
-    for name, part in parts.items():
-        float_array(f"{argument}.{name}", part)
-    shapes = (output.shape, total.shape, top.shape)
-    if output.ndim < 1 or shapes[1:] != (output.shape[:-1],) * 2:
-        raise expected(argument, "shapes (…, Q, Dv), (…, Q), (…, Q)", shapes)
-    for name, part in parts.items():
-        if part.dtype != accumulate_dtype(output.dtype):
-            raise expected(f"{argument}.{name}", accumulate_dtype(output.dtype), part.dtype)
-    if not (total >= 0).all() or np.isposinf(total).any():
-        raise expected(f"{argument}.sum", "finite numbers of at least 0", "others")
-    if not np.isfinite(top[total > 0]).all():
-        raise expected(f"{argument}.max", "finite numbers where the sum is above 0", "others")
-
-
 def narrow(argument: str, array: Array, dtype: np.dtype[Any]) -> Array:
-    """`array` cast to a result's dtype; a finite number that does not fit is an error."""
+    """`array` cast to a result's dtype; what is not finite there is an overflow."""
     with np.errstate(under="ignore", over="ignore"):
         cast = array.astype(dtype, copy=False)
-    if np.isinf(cast).any() and not np.isinf(array).any():
+    if not np.isfinite(cast).all():
         raise expected(argument, f"results that fit {dtype}", "an overflow")
     return cast
+
+
+def _written(text_of: Callable[[object], str], value: object) -> str:
+    try:
+        text = text_of(value)
+    except ValueError:  # Python writes no integer of more than some thousand digits
+        return f"{type(value).__name__} too long to write"
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]} …"

@@ -9,14 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import (
-    Array,
-    attention_arrays,
-    expected,
-    float_array,
-    index_array,
-    zero_unused,
-)
+from cpcore.attention_checks import attention_arrays, zero_unused
+from cpcore.checks import Array, expected, float_array, index_array
 from cpcore.layouts import Layout
 from cpcore.masks import Visibility, padding_slots
 

@@ -10,19 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from cpcore.checks import (
-    Array,
-    accumulate_dtype,
-    attention_arrays,
-    expected,
-    finite_inputs,
-    floating_dtype,
-    narrow,
-    score_scale,
-    stats_parts,
-    visible_array,
-    whole_number,
-)
+from cpcore.attention_checks import chunk_arguments, state_sizes, stats_parts
+from cpcore.checks import Array, accumulate_dtype, expected, floating_dtype, narrow
 from cpcore.grouping import per_kv_head
 
 
@@ -60,19 +49,16 @@ def attention_chunk_stats(
         for a visible score that overflows the accumulate dtype.
     Source: the running maximum and normalizer of Milakov & Gimelshein 2018 (arXiv:1805.02867).
     """
-    names = ("query", "key_chunk", "value_chunk")
-    q, k, v = attention_arrays(names, query, key_chunk, value_chunk)
-    scale = score_scale(scale, q.shape[-1])
-    if visible is not None:
-        visible = visible_array(visible, (*q.shape[:-1], k.shape[-2]))
-    q, k, v = finite_inputs(q, k, v, visible)
+    q, k, v, visible, scale, keep = chunk_arguments(
+        query, key_chunk, value_chunk, visible, scale, keep
+    )
 
     scores = visible_scores(q, k, visible, scale, accumulate_dtype(q.dtype, k.dtype, v.dtype))
     top = scores.max(axis=-1, initial=-np.inf)  # initial: a chunk may hold no key at all
     with np.errstate(under="ignore", over="ignore", invalid="ignore"):
         scores -= finite_or_zero(top)[..., None]  # -inf - -inf would be NaN
         weights = np.exp(scores, out=scores)
-        kept = weights if keep is None else weights * np.asarray(keep, weights.dtype)
+        kept = weights if keep is None else weights * keep
         output = per_kv_head(kept, v) @ v.astype(weights.dtype, copy=False)
     if not np.isfinite(output).all():
         raise expected("value_chunk", f"a weighted sum that fits {output.dtype}", "an overflow")
@@ -105,7 +91,7 @@ def merge_chunk_stats(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
         keep, add = np.exp(acc_max - safe), np.exp(chunk_max - safe)
         output = _weighted(acc, keep) + _weighted(chunk, add)
         total = keep * acc.sum + add * chunk.sum
-    if not np.isfinite(output).all():
+    if not (np.isfinite(output).all() and np.isfinite(total).all()):
         raise expected("chunk", f"a weighted sum that fits {output.dtype}", "an overflow")
     return ChunkStats(output=output, sum=total, max=top)
 
@@ -114,12 +100,9 @@ def empty_stats(rows_shape: tuple[int, ...], value_dim: int, dtype: DTypeLike) -
     """The neutral state: rows that have seen no key yet. Merging it changes no bit of the other.
 
     Shapes: rows_shape = (…, Q); the state has output (…, Q, value_dim).
-    Raises: ValueError if dtype is not a floating dtype or a size is negative.
+    Raises: ValueError if dtype is not a floating dtype, or a size is negative or beyond any memory.
     """
-    if not isinstance(rows_shape, tuple | list):
-        raise expected("rows_shape", "a tuple (…, Q)", repr(rows_shape))
-    rows = tuple(whole_number("rows_shape", size, 0) for size in rows_shape)
-    value_dim = whole_number("value_dim", value_dim, 0)
+    rows, value_dim = state_sizes(rows_shape, value_dim)
     state = accumulate_dtype(floating_dtype("dtype", dtype))
     return ChunkStats(
         output=np.zeros((*rows, value_dim), state),
@@ -135,7 +118,7 @@ def finalize(stats: ChunkStats, dtype: DTypeLike | None = None) -> tuple[Array, 
 
     Shapes: output (…, Q, Dv) in `dtype` (default: the accumulate dtype); lse (…, Q), always in the
         accumulate dtype, since rounding it to 16 bits would distort every weight rebuilt from it.
-    Raises: ValueError for a malformed state, a dtype that is not floating, or one too narrow.
+    Raises: ValueError for a malformed state, a dtype that is not floating, or a result beyond it.
 
     >>> finalize(empty_stats((1,), 2, np.float32))
     (array([[0., 0.]], dtype=float32), array([-inf], dtype=float32))
@@ -144,7 +127,7 @@ def finalize(stats: ChunkStats, dtype: DTypeLike | None = None) -> tuple[Array, 
     target = stats.output.dtype if dtype is None else floating_dtype("dtype", dtype)
     unseen = stats.sum == 0
     divisor = np.where(unseen, 1, stats.sum)
-    with np.errstate(under="ignore"):
+    with np.errstate(under="ignore", over="ignore"):
         output = np.where(unseen[..., None], 0, stats.output) / divisor[..., None]
     lse = np.where(unseen, -np.inf, np.where(unseen, 0, stats.max) + np.log(divisor))
     return narrow("dtype", output, target), lse

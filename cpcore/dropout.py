@@ -4,12 +4,21 @@ Owns one 32-bit hash, so that forward, replay, every layout and every rank count
 probabilities. Leaves out where the factor is applied: to the output, never to the sum or lse.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, any_array, expected, whole_number
+from cpcore.checks import (
+    Array,
+    any_array,
+    expected,
+    index_array,
+    real_number,
+    shown,
+    whole_number,
+)
 
 
 @dataclass(frozen=True)
@@ -23,13 +32,13 @@ class Dropout:
     seed: int
 
     def __post_init__(self) -> None:
-        real = isinstance(self.rate, float | int | np.floating) and not isinstance(self.rate, bool)
-        if not real or not 0 <= self.rate < 1:
-            raise expected("rate", "a number in [0, 1)", repr(self.rate))
+        rate = real_number("rate", self.rate, "a number in [0, 1)")
+        if not 0 <= rate < 1:
+            raise expected("rate", "a number in [0, 1)", shown(self.rate))
         if whole_number("seed", self.seed, 0) >= 2**32:  # it would repeat a smaller one
-            raise expected("seed", "an integer below 2**32", repr(self.seed))
+            raise expected("seed", "an integer below 2**32", shown(self.seed))
         # Python's own numbers: rate · 2**32 would overflow numpy's float16.
-        object.__setattr__(self, "rate", float(self.rate))
+        object.__setattr__(self, "rate", rate)
         object.__setattr__(self, "seed", int(self.seed))
 
     def keep(self, batch: ArrayLike, query_head: ArrayLike, i: ArrayLike, j: ArrayLike) -> Array:
@@ -50,22 +59,27 @@ class Dropout:
                 raise expected(name, wanted, word.shape) from None
         return np.asarray(state >= np.uint32(min(round(self.rate * 2**32), 2**32 - 1)))
 
-    def factor(self, shape: tuple[int, ...], q_pos: Array, k_pos: Array) -> Array:
+    def factor(self, shape: tuple[int, ...], q_pos: ArrayLike, k_pos: ArrayLike) -> Array:
         """0 where dropped and 1/(1-rate) where kept, for a block of scores.
 
         Shapes: shape = (…, Q, D) of the queries, the axis before Q being heads and all axes before
-            that the batch; result (…, Q, K).
+            that the batch; positions (Q,) and (K,); result (…, Q, K).
+        Raises: ValueError for a shape or positions of another kind, or positions from 2**32 on.
         """
-        heads = shape[-3] if len(shape) > 2 else 1
-        lead = np.arange(int(np.prod(shape[:-2]))).reshape(*shape[:-2], 1, 1)  # (…, Hq, 1, 1)
-        keep = self.keep(lead // heads, lead % heads, q_pos[:, None], k_pos[None, :])
+        if not isinstance(shape, tuple | list) or len(shape) < 2:
+            raise expected("shape", "a tuple (…, Q, D)", shown(shape))
+        sizes = [whole_number("shape", size, 0) for size in shape[:-2]]
+        q, k = index_array("q_pos", q_pos), index_array("k_pos", k_pos)
+        heads = sizes[-1] if sizes else 1
+        lead = np.arange(math.prod(sizes)).reshape(*sizes, 1, 1)  # (…, Hq, 1, 1)
+        keep = self.keep(lead // heads, lead % heads, q[:, None], k[None, :])
         return keep / (1 - self.rate)  # (…, Hq, Q, K)
 
 
 def _word(argument: str, index: ArrayLike) -> Array:
     """The index as 32-bit words; one that does not fit is refused, not wrapped around."""
     array = any_array(argument, index)
-    if not (array.size == 0 or np.issubdtype(array.dtype, np.integer)):
+    if array.size and array.dtype.kind not in "iu":
         raise expected(argument, "integers", array.dtype)
     for end in (array.min(initial=0), array.max(initial=0)):
         if not 0 <= end < 2**32:

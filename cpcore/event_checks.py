@@ -9,13 +9,12 @@ from typing import get_args
 
 import numpy as np
 
-from cpcore.checks import expected
+from cpcore.checks import LARGEST, expected, is_whole, shown
 from cpcore.layouts import Layout
 from cpcore.masks import Verdict
 from cpcore.schedule import Event, Phase
 
 PHASES, VERDICTS = get_args(Phase), get_args(Verdict)
-WHOLE = (int, np.integer)
 COUNTS = (
     *("step", "rank", "owner", "key_start", "key_stop"),
     *("pairs", "sent_tokens", "received_tokens"),
@@ -36,7 +35,7 @@ def check_events(
     """
     if not isinstance(layout, Layout):
         raise expected("layout", "a Layout", type(layout).__name__)
-    if not isinstance(events, Iterable):
+    if isinstance(events, np.ndarray) or not isinstance(events, Iterable):
         raise expected("events", "an iterable of Event", type(events).__name__)
     checked, ranks, lengths = [], range(layout.cp_size), layout.lengths
     for event in events:
@@ -45,7 +44,7 @@ def check_events(
         _check_kinds(event)
         if event.rank not in ranks or event.owner not in ranks:
             raise expected("events", f"ranks below {layout.cp_size}", event)
-        _check_sides(event, layout.cp_size)
+        _check_sides(event, layout.cp_size, max(lengths))
         if not 0 <= event.key_start <= event.key_stop <= lengths[event.owner]:
             raise expected("events", f"keys within the owner's {lengths[event.owner]}", event)
         checked.append(event)
@@ -58,22 +57,33 @@ def check_events(
 def _check_kinds(event: Event) -> None:
     """Raise unless every field is of its kind, whatever its value."""
     for name in COUNTS:
-        if not isinstance(getattr(event, name), WHOLE):
+        if not is_whole(getattr(event, name)):
             raise expected("events", f"an integer as {name}", event)
-    if event.phase not in PHASES or event.verdict not in VERDICTS:
+    if not (0 <= event.step <= LARGEST and 0 <= event.pairs <= LARGEST):
+        raise expected("events", f"step and pairs from 0 to {LARGEST}", event)
+    if not (_is_one_of(PHASES, event.phase) and _is_one_of(VERDICTS, event.verdict)):
         raise expected("events", "a phase and a verdict that exist", event)
-    if event.stream != ("grad_kv" if event.phase == "return" else "kv"):
+    if not _is_one_of(("grad_kv" if event.phase == "return" else "kv",), event.stream):
         raise expected("events", "the stream of their phase", event)
+    if not isinstance(event.collective, bool | np.bool_):
+        raise expected("events", "True or False as collective", event)
 
 
-def _check_sides(event: Event, cp_size: int) -> None:
-    """Raise unless a side with a peer names a rank, and one without a peer moves nothing."""
+def _is_one_of(names: tuple[str, ...], value: object) -> bool:
+    """Whether the value is one of the names; an array would answer entry by entry."""
+    return isinstance(value, str) and value in names
+
+
+def _check_sides(event: Event, cp_size: int, longest: int) -> None:
+    """Raise unless a side names a rank and moves at most a shard, or has no peer and 0 tokens."""
     sides = (event.send_to, event.sent_tokens), (event.recv_from, event.received_tokens)
     for peer, tokens in sides:
-        if peer is not None and not (isinstance(peer, WHOLE) and 0 <= peer < cp_size):
+        if peer is not None and not (is_whole(peer) and 0 <= peer < cp_size):
             raise expected("events", f"peers below {cp_size}, or None", event)
         if tokens < 0 or (peer is None and tokens):
             raise expected("events", "tokens of at least 0, and 0 without a peer", event)
+        if tokens > longest:
+            raise expected("events", f"tokens of at most {longest}, the longest shard", event)
 
 
 def check_lost_return(fault: object, events: Iterable[Event]) -> None:
@@ -81,4 +91,4 @@ def check_lost_return(fault: object, events: Iterable[Event]) -> None:
     if isinstance(fault, tuple):
         returned = {(event.rank, event.owner) for event in events if event.phase == "return"}
         if fault[1:] not in returned:
-            raise expected("fault", "(rank, owner) of a return that the events hold", repr(fault))
+            raise expected("fault", "(rank, owner) of a return that the events hold", shown(fault))

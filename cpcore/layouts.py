@@ -11,7 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, any_array, expected, index_array, whole_number
+from cpcore.checks import (
+    MOST_POSITIONS,
+    MOST_RANKS,
+    Array,
+    any_array,
+    check_axis,
+    document_bounds,
+    expected,
+    index_array,
+    shown,
+    whole_number,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +81,7 @@ class Layout:
         Raises: ValueError unless x has `seq_len` entries along `axis`.
         """
         array = any_array("x", x)
-        _check_axis("x", array, axis, self.seq_len)
+        check_axis("x", array, axis, self.seq_len)
         return [np.take(array, pos.astype(np.intp), axis=axis) for pos in self.owned]
 
     def unshard(self, parts: Sequence[ArrayLike], axis: int = -2) -> Array:
@@ -83,7 +94,7 @@ class Layout:
             raise expected("parts", f"{self.cp_size} arrays, one per rank", len(parts))
         arrays = [any_array(f"parts[{rank}]", part) for rank, part in enumerate(parts)]
         for rank, (array, length) in enumerate(zip(arrays, self.lengths, strict=True)):
-            _check_axis(f"parts[{rank}]", array, axis, length)
+            check_axis(f"parts[{rank}]", array, axis, length)
             if _others(array, axis) != _others(arrays[0], axis):
                 wanted = f"the other axes of parts[0], {_others(arrays[0], axis)}"
                 raise expected(f"parts[{rank}]", wanted, _others(array, axis))
@@ -120,6 +131,7 @@ def from_lengths(lengths: Sequence[int]) -> Layout:
     """Consecutive shards of the given lengths, such as [2, 3]; 0 makes an empty rank."""
     _listed("lengths", lengths)
     sizes = [whole_number("lengths", length, 0) for length in lengths]
+    whole_number("sum of lengths", sum(sizes), 0, MOST_POSITIONS)
     stops = np.cumsum(sizes, dtype=np.int64)
     return Layout(tuple(np.arange(b - n, b) for n, b in zip(sizes, stops, strict=True)))
 
@@ -141,14 +153,14 @@ def per_document(
     >>> [pos.tolist() for pos in per_document([0, 4, 8], cp_size=2).owned]
     [[0, 3, 4, 7], [1, 2, 5, 6]]
     """
-    bounds = index_array("cu_seqlens", cu_seqlens)
-    if len(bounds) == 0 or bounds[0] != 0 or (np.diff(bounds) < 0).any():
-        raise expected("cu_seqlens", "0 followed by rising ends", bounds.tolist())
-    shares: list[list[Array]] = [[] for _ in range(whole_number("cp_size", cp_size, 1))]
+    bounds = document_bounds("cu_seqlens", cu_seqlens)
+    shares: list[list[Array]] = [[] for _ in range(_sizes(0, cp_size)[1])]
     if not callable(layout):
-        raise expected("layout", "a function of (seq_len, cp_size)", repr(layout))
+        raise expected("layout", "a function of (seq_len, cp_size)", shown(layout))
     for start, stop in itertools.pairwise(bounds):
         document = layout(int(stop - start), cp_size)
+        if not isinstance(document, Layout):
+            raise expected("layout", "a function that returns a Layout", shown(document))
         if (document.cp_size, document.seq_len) != (cp_size, stop - start):
             found = f"{document.cp_size} ranks, {document.seq_len} positions"
             raise expected("layout", f"{cp_size} ranks, {stop - start} positions", found)
@@ -163,7 +175,8 @@ def _pieces(seq_len: int, count: int) -> list[Array]:
 
 
 def _sizes(seq_len: int, cp_size: int) -> tuple[int, int]:
-    return whole_number("seq_len", seq_len, 0), whole_number("cp_size", cp_size, 1)
+    positions = whole_number("seq_len", seq_len, 0, MOST_POSITIONS)
+    return positions, whole_number("cp_size", cp_size, 1, MOST_RANKS)
 
 
 def _listed(argument: str, value: object) -> None:
@@ -174,10 +187,3 @@ def _listed(argument: str, value: object) -> None:
 def _others(array: Array, axis: int) -> tuple[int, ...]:
     """The shape without one axis."""
     return tuple(np.delete(array.shape, axis).tolist())
-
-
-def _check_axis(argument: str, array: Array, axis: int, length: int) -> None:
-    if not isinstance(axis, int | np.integer):
-        raise expected("axis", "an integer", repr(axis))
-    if not -array.ndim <= axis < array.ndim or array.shape[axis] != length:
-        raise expected(argument, f"{length} positions along axis {axis}", f"shape {array.shape}")

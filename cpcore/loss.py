@@ -17,6 +17,7 @@ from cpcore.checks import (
     expected,
     float_array,
     index_array,
+    real_number,
     whole_number,
 )
 
@@ -46,7 +47,7 @@ def next_token_labels(tokens: ArrayLike, documents: ArrayLike | None = None) -> 
     if documents is None:
         return labels
     docs = any_array("documents", documents)
-    if docs.shape != ids.shape or not (docs.size == 0 or np.issubdtype(docs.dtype, np.integer)):
+    if docs.shape != ids.shape or (docs.size and docs.dtype.kind not in "iu"):
         raise expected("documents", f"{len(ids)} integers", f"{docs.dtype} of shape {docs.shape}")
     if docs.size and docs.min() < -1:
         raise expected("documents", "ids of at least -1", docs.min())
@@ -95,18 +96,27 @@ def mean_loss(parts: Iterable[LossSum]) -> float:
     """Σ of sums over Σ of counts: the mean over all tokens that count; 0 if there is none.
 
     Raises: ValueError unless every part is a LossSum of a finite sum and a count of at least 0: a
-        bare number would have no count.
+        bare number would have no count. Also for sums that overflow together.
     """
-    if not isinstance(parts, Iterable) or isinstance(parts, LossSum):
+    checked = loss_parts(parts)
+    total = sum(part.sum for part in checked)
+    if not np.isfinite(total):
+        raise expected("parts", "sums that fit a float together", "an overflow")
+    return float(total / max(1, sum(part.count for part in checked)))
+
+
+def loss_parts(parts: Iterable[LossSum]) -> list[LossSum]:
+    """The parts as Python's own numbers, whose counts never wrap around."""
+    array = isinstance(parts, np.ndarray)
+    if array or not isinstance(parts, Iterable) or isinstance(parts, LossSum):
         raise expected("parts", "an iterable of LossSum", type(parts).__name__)
-    parts = list(parts)
+    checked = []
     for part in parts:
         if not isinstance(part, LossSum):
             raise expected("parts", "an iterable of LossSum", f"one of {type(part).__name__}")
-        whole_number("parts: count", part.count, 0)
-        if not isinstance(part.sum, int | float | np.floating) or not np.isfinite(part.sum):
-            raise expected("parts: sum", "a finite number", repr(part.sum))
-    return float(sum(part.sum for part in parts) / max(1, sum(part.count for part in parts)))
+        count = whole_number("parts.count", part.count, 0)
+        checked.append(LossSum(real_number("parts.sum", part.sum), count))
+    return checked
 
 
 def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[Array, Array, Array]:
@@ -114,7 +124,7 @@ def _checked(logits: ArrayLike, labels: ArrayLike) -> tuple[Array, Array, Array]
     scores, ids = float_array("logits", logits), any_array("labels", labels)
     if scores.ndim != 2 or scores.shape[-1] == 0:
         raise expected("logits", "shape (S, vocabulary)", scores.shape)
-    if ids.shape != scores.shape[:1] or not (ids.size == 0 or np.issubdtype(ids.dtype, np.integer)):
+    if ids.shape != scores.shape[:1] or (ids.size and ids.dtype.kind not in "iu"):
         raise expected("labels", f"{len(scores)} integers", f"{ids.dtype} of shape {ids.shape}")
     if ids.size and (ids.min() < IGNORE or ids.max() >= scores.shape[-1]):
         raise expected("labels", f"{IGNORE} or ids below {scores.shape[-1]}", ids.tolist())

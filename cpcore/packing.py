@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, any_array, expected, index_array, whole_number
+from cpcore.checks import (
+    MOST_POSITIONS,
+    Array,
+    any_array,
+    check_axis,
+    document_bounds,
+    expected,
+    is_whole,
+    shown,
+    whole_number,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +44,11 @@ class Packed:
         array = any_array("x", x)
         if array.dtype.kind not in "biuf":
             raise expected("x", "bools, integers or floating numbers", array.dtype)
-        if not isinstance(fill, bool | int | float | np.bool_ | np.integer | np.floating):
-            raise expected("fill", "a number", repr(fill))
-        _check_axis(array, axis, len(self.real))
+        if not is_whole(fill) and not isinstance(fill, bool | float | np.bool_ | np.floating):
+            raise expected("fill", "a number", shown(fill))
+        check_axis("x", array, axis, len(self.real))
         if not _holds(array.dtype, fill):
-            raise expected("fill", f"a value that {array.dtype} can hold", repr(fill))
+            raise expected("fill", f"a value that {array.dtype} can hold", shown(fill))
         moved = np.moveaxis(array, axis, 0)
         padded = np.full((len(self.documents), *moved.shape[1:]), fill, array.dtype)
         padded[self.real] = moved
@@ -50,7 +60,7 @@ class Packed:
         Raises: ValueError unless x has one entry per padded slot along `axis`.
         """
         array = any_array("x", x)
-        _check_axis(array, axis, len(self.documents))
+        check_axis("x", array, axis, len(self.documents))
         return np.take(array, self.real.astype(np.intp), axis=axis)
 
 
@@ -60,29 +70,23 @@ def pad_packed(cu_seqlens: ArrayLike, multiple: int) -> Packed:
     2R is the multiple for a zigzag over R ranks with chunks of one size. Lengths are rounded up:
     rounding down would drop real tokens, as in TransformerEngine#1930.
 
-    Raises: ValueError unless cu_seqlens starts at 0 and never falls, and multiple is at least 1.
+    Raises: ValueError unless cu_seqlens starts at 0 and never falls, and multiple is at least 1, or
+        for more slots than a memory holds.
 
     >>> pad_packed([0, 3, 5], multiple=4).documents
     array([ 0,  0,  0, -1,  1,  1, -1, -1])
     """
-    bounds = index_array("cu_seqlens", cu_seqlens)
-    multiple = whole_number("multiple", multiple, 1)
-    if len(bounds) == 0 or bounds[0] != 0 or (np.diff(bounds) < 0).any():
-        raise expected("cu_seqlens", "0 followed by rising ends", bounds.tolist())
+    bounds = document_bounds("cu_seqlens", cu_seqlens)
+    multiple = whole_number("multiple", multiple, 1, MOST_POSITIONS)
     lengths = np.diff(bounds)
     padded = -(-lengths // multiple) * multiple
+    if padded.sum() > MOST_POSITIONS:
+        raise expected("multiple", f"at most {MOST_POSITIONS} padded slots", padded.sum())
     stops = np.cumsum(padded)
     documents = np.full(int(padded.sum()), -1, np.int64)
     for number, (stop, size, length) in enumerate(zip(stops, padded, lengths, strict=True)):
         documents[stop - size : stop - size + length] = number
     return Packed(np.append(0, stops), documents, np.flatnonzero(documents != -1))
-
-
-def _check_axis(array: Array, axis: int, length: int) -> None:
-    if not isinstance(axis, int | np.integer) or isinstance(axis, bool):
-        raise expected("axis", "an integer", repr(axis))
-    if not -array.ndim <= axis < array.ndim or array.shape[axis] != length:
-        raise expected("x", f"{length} positions along axis {axis}", array.shape)
 
 
 def _holds(dtype: np.dtype[Any], fill: float) -> bool:

@@ -4,12 +4,18 @@ Owns the rotation and positions that restart with each document. Leaves out who 
 rank that counts from its own first token rotates by the wrong angle, whatever its mask says.
 """
 
-import sys
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, any_array, expected, float_array, index_array
+from cpcore.checks import (
+    Array,
+    any_array,
+    expected,
+    float_array,
+    index_array,
+    real_number,
+    shown,
+)
 
 
 def rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0) -> Array:
@@ -30,17 +36,17 @@ def rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0) -> Arra
     array = float_array("x", x)
     if array.ndim < 2 or array.shape[-1] % 2 or array.shape[-1] == 0:
         raise expected("x", "shape (…, S, D) with an even D", array.shape)
-    real = isinstance(base, int | float | np.integer | np.floating) and not isinstance(base, bool)
-    if not real or not 0 < base <= sys.float_info.max:
-        raise expected("base", "a finite number above 0", repr(base))
+    number = real_number("base", base, "a finite number above 0")
+    if number <= 0:
+        raise expected("base", "a finite number above 0", shown(base))
     pos = index_array("positions", positions, length=array.shape[-2])
     half = array.shape[-1] // 2
     first, second = array[..., :half], array[..., half:]
     with np.errstate(under="ignore", over="ignore", invalid="ignore"):
-        frequency = float(base) ** (-np.arange(half) / half)
+        frequency = number ** (-np.arange(half) / half)
         angle = pos[:, None] * frequency  # (S, D/2), float64: float32 would blur late positions
         if not np.isfinite(angle).all():
-            raise expected("base", "a number whose angles are finite", repr(base))
+            raise expected("base", "a number whose angles are finite", shown(base))
         cos, sin = np.cos(angle), np.sin(angle)
         turned = np.concatenate((first * cos - second * sin, second * cos + first * sin), axis=-1)
         turned = turned.astype(array.dtype)
@@ -57,7 +63,7 @@ def document_positions(documents: ArrayLike) -> Array:
     Raises: ValueError unless documents is a 1-D integer array.
     """
     ids = any_array("documents", documents)
-    if ids.ndim != 1 or not (ids.size == 0 or np.issubdtype(ids.dtype, np.integer)):
+    if ids.ndim != 1 or (ids.size and ids.dtype.kind not in "iu"):
         raise expected("documents", "a 1-D integer array", f"{ids.dtype} of shape {ids.shape}")
     pos = np.arange(len(ids))
     first = np.flatnonzero(np.diff(ids, prepend=ids[:1] - 1))  # where a run starts

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, accumulate_dtype, expected, score_scale
+from cpcore.attention_checks import score_scale
+from cpcore.checks import Array, accumulate_dtype, expected, narrow
 from cpcore.chunk_inputs import chunked_inputs, simulation_inputs
 from cpcore.chunks import attention_chunk_stats, empty_stats, finalize, merge_chunk_stats
 from cpcore.dropout import Dropout
@@ -71,7 +72,7 @@ def ring_attention(
             mask = None if visible is None or visible.all() else visible
             stats = attention_chunk_stats(rows, k, v, visible=mask, scale=scale)
             acc = merge_chunk_stats(acc, stats)
-        output[..., tile, :], _ = finalize(acc, q.dtype)
+        output[..., tile, :] = narrow("query", finalize(acc)[0], q.dtype)
     return output
 
 

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import product, zip_longest
 from typing import Literal, NamedTuple
 
-from cpcore.checks import expected, truth, whole_number
+from cpcore.checks import expected, shown, truth, whole_number
 from cpcore.layouts import Layout
 from cpcore.masks import Verdict, Visibility
 from cpcore.work import find_runs, judge
@@ -66,8 +66,8 @@ def schedule(
         raise expected("layout", "a Layout", type(layout).__name__)
     if visibility is not None and not isinstance(visibility, Visibility):
         raise expected("visibility", "a Visibility or None", type(visibility).__name__)
-    if protocol not in PROTOCOLS:
-        raise expected("protocol", f"one of {', '.join(PROTOCOLS)}", repr(protocol))
+    if not isinstance(protocol, str) or protocol not in PROTOCOLS:
+        raise expected("protocol", f"one of {', '.join(PROTOCOLS)}", shown(protocol))
     size = whole_number("max_block", layout.seq_len + 1 if max_block is None else max_block, 1)
     return _events(_Turns(layout, visibility, protocol, size), truth("backward", backward))
 

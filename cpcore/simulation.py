@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cpcore.checks import Array, accumulate_dtype, expected, narrow, whole_number
+from cpcore.checks import Array, accumulate_dtype, expected, narrow, shown, whole_number
 from cpcore.chunks import (
     ChunkStats,
     attention_chunk_stats,
@@ -177,14 +177,15 @@ def simulation_with(fault: str | tuple[str, int, int] | None, layout: Layout) ->
     """The simulation that commits the named fault, the right one for None."""
     if fault is None:
         return Simulation
-    if isinstance(fault, tuple) and len(fault) == 3 and fault[0] == "lost_return":
-        for name, rank in zip(("rank", "owner"), fault[1:], strict=True):
-            if not 0 <= whole_number(f"fault {name}", rank, 0) < layout.cp_size:
-                raise expected(f"fault {name}", f"a rank below {layout.cp_size}", rank)
+    name = fault[0] if isinstance(fault, tuple) and len(fault) == 3 else None
+    if isinstance(fault, tuple) and isinstance(name, str) and name == "lost_return":
+        for side, rank in zip(("rank", "owner"), fault[1:], strict=True):
+            if whole_number(f"fault {side}", rank, 0) >= layout.cp_size:
+                raise expected(f"fault {side}", f"a rank below {layout.cp_size}", rank)
         return type("LostReturn", (Simulation,), {"lost": fault[1:]})
     if not isinstance(fault, str) or fault not in FAULTS:
         wanted = f"('lost_return', rank, owner) or one of {sorted(FAULTS)}"
-        raise expected("fault", wanted, repr(fault))
+        raise expected("fault", wanted, shown(fault))
     return FAULTS[fault]
 
 

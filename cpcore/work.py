@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cpcore.checks import Array
-from cpcore.masks import Verdict, Visibility
+from cpcore.masks import Verdict, Visibility, padding_slots
 
 # Above this many pairs of runs, a block is counted row by row instead.
 MANY_RUNS = 64
@@ -28,7 +28,7 @@ def find_runs(rule: Visibility, positions: Array) -> Runs:
     Shapes: positions (n,).
     Raises: ValueError for positions beyond the rule's documents or relation.
     """
-    rule.padding(positions)  # for its check: numpy would only say IndexError
+    padding_slots(rule, "layout", positions)  # for its check: numpy would only say IndexError
     ids = _document_ids(rule, positions)
     breaks = (np.diff(positions, prepend=-2) != 1) | (np.diff(ids, prepend=-2) != 0)
     starts = np.flatnonzero(breaks)

@@ -22,7 +22,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "masks": {"checks"},
     "layouts": {"checks"},
     "grouping": {"checks"},
-    "chunks": {"checks", "grouping"},
+    "attention_checks": {"checks"},
+    "chunks": {"attention_checks", "checks", "grouping"},
     "dropout": {"checks"},
     "loss": {"checks"},
     "packing": {"checks"},
@@ -37,10 +38,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "simulation": {
         "checks", "chunks", "dropout", "exchange", "layouts", "masks", "replay", "schedule",
     },
-    "chunk_inputs": {"checks", "layouts", "masks"},
+    "chunk_inputs": {"attention_checks", "checks", "layouts", "masks"},
     "ring": {
-        "checks", "chunk_inputs", "chunks", "dropout", "event_checks", "exchange", "layouts",
-        "masks", "replay", "results", "schedule", "simulation",
+        "attention_checks", "checks", "chunk_inputs", "chunks", "dropout", "event_checks",
+        "exchange", "layouts", "masks", "replay", "results", "schedule", "simulation",
     },
     "agreements": set(),
     "pitfalls": {"checks", "chunk_inputs", "chunks", "masks"},
@@ -69,8 +70,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         "planner.traffic", "planner.work",
     },
     "__init__": {
-        "chunks", "dense", "dropout", "faults", "layouts", "ledger", "masks", "pitfalls",
-        "replay_faults", "results", "ring", "schedule", "training_pitfalls",
+        "agreements", "chunks", "dense", "dropout", "faults", "layouts", "ledger", "loss", "masks",
+        "packing", "pitfalls", "positions", "replay_faults", "results", "ring",
+        "schedule", "training_pitfalls",
     },
 }  # fmt: skip
 WRONG_ON_PURPOSE = {"agreements", "pitfalls", "training_pitfalls", "faults", "replay_faults"}

@@ -161,10 +161,10 @@ def test_an_underflow_is_no_error_even_where_flags_are_raised() -> None:
 @pytest.mark.parametrize(
     ("part", "argument", "wanted", "received"),
     [
-        (LossSum(1.0, -1), "parts: count", "an integer of at least 0", "-1"),
-        (LossSum(1.0, 0.5), "parts: count", "an integer of at least 0", "0.5"),  # type: ignore[arg-type]
-        (LossSum(float("nan"), 1), "parts: sum", "a finite number", "nan"),
-        (LossSum("1", 1), "parts: sum", "a finite number", "'1'"),  # type: ignore[arg-type]
+        (LossSum(1.0, -1), "parts.count", "an integer of at least 0", "-1"),
+        (LossSum(1.0, 0.5), "parts.count", "an integer of at least 0", "0.5"),  # type: ignore[arg-type]
+        (LossSum(float("nan"), 1), "parts.sum", "a finite number", "nan"),
+        (LossSum("1", 1), "parts.sum", "a finite number", "'1'"),  # type: ignore[arg-type]
     ],
 )
 def test_a_part_without_a_sum_or_a_count_is_refused(

@@ -156,9 +156,9 @@ def test_a_multiple_below_1_is_refused(multiple: Any) -> None:
 
 @pytest.mark.parametrize(("shape", "axis"), [((10, 2), -2), ((11, 2), -1), ((11,), -2), ((), 0)])
 def test_arrays_of_another_length_are_refused(shape: tuple[int, ...], axis: int) -> None:
-    with refused("x", f"11 positions along axis {axis}", shape):
+    with refused("x", f"11 positions along axis {axis}", f"shape {shape}"):
         PACKED.pad(np.ones(shape), axis=axis)
-    with refused("x", f"16 positions along axis {axis}", shape):
+    with refused("x", f"16 positions along axis {axis}", f"shape {shape}"):
         PACKED.unpad(np.ones(shape), axis=axis)
 
 

@@ -75,7 +75,7 @@ def test_a_rule_shorter_than_the_sequence_is_refused_by_simulate_and_by_schedule
 ) -> None:
     for work in (lambda: call(visibility=Visibility(**rule)),
                  lambda: schedule(LAYOUT, Visibility(**rule))):  # fmt: skip
-        with refused("positions", f"positions below 3 ({next(iter(rule))})", 3):
+        with refused("layout", f"positions below 3 ({next(iter(rule))})", 3):
             work()
 
 
