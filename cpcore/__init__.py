@@ -4,7 +4,16 @@ The public names are re-exported here; each module says what it owns. Importing 
 numpy only, so that it also runs in a browser.
 """
 
-from cpcore import faults, pitfalls, replay_faults
+from cpcore import (
+    agreements,
+    faults,
+    loss,
+    packing,
+    pitfalls,
+    positions,
+    replay_faults,
+    training_pitfalls,
+)
 from cpcore.chunks import (
     ChunkStats,
     attention_chunk_stats,
@@ -41,6 +50,7 @@ __all__ = [
     "Run",
     "Visibility",
     "__version__",
+    "agreements",
     "attention_chunk_stats",
     "contiguous",
     "dense_attention",
@@ -51,13 +61,17 @@ __all__ = [
     "from_lengths",
     "from_owned",
     "ledger",
+    "loss",
     "merge_chunk_stats",
+    "packing",
     "per_document",
     "pitfalls",
+    "positions",
     "replay_faults",
     "ring_attention",
     "schedule",
     "simulate",
     "striped",
+    "training_pitfalls",
     "zigzag",
 ]

@@ -6,11 +6,12 @@ the right function, so that one can stand in for the other; `agreements` says wh
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, float_array
+from cpcore.checks import Array, expected, float_array, narrow, shown
 from cpcore.chunk_inputs import chunked_inputs
 from cpcore.chunks import (
     ChunkStats,
@@ -45,9 +46,9 @@ def equal_weight_mean(
     Source: reported as gpu-mode/ring-attention#6.
     """
     outputs, _, seen = _per_chunk(
-        query, key_chunks, value_chunks, visibility, query_positions, key_positions, scale
+        scale, query, key_chunks, value_chunks, visibility, query_positions, key_positions
     )
-    return _weighted_mean(outputs, seen).astype(np.asarray(query).dtype)
+    return _weighted_mean(outputs, seen, query)
 
 
 def mean_over_all_chunks(
@@ -69,9 +70,9 @@ def mean_over_all_chunks(
     Shapes and Raises: as `cpcore.ring_attention`.
     """
     outputs, _, seen = _per_chunk(
-        query, key_chunks, value_chunks, visibility, query_positions, key_positions, scale
+        scale, query, key_chunks, value_chunks, visibility, query_positions, key_positions
     )
-    return _weighted_mean(outputs, np.ones_like(seen)).astype(np.asarray(query).dtype)
+    return _weighted_mean(outputs, np.ones_like(seen), query)
 
 
 def key_count_mean(
@@ -93,9 +94,9 @@ def key_count_mean(
     Shapes and Raises: as `cpcore.ring_attention`.
     """
     outputs, counts, _ = _per_chunk(
-        query, key_chunks, value_chunks, visibility, query_positions, key_positions, scale
+        scale, query, key_chunks, value_chunks, visibility, query_positions, key_positions
     )
-    return _weighted_mean(outputs, counts).astype(np.asarray(query).dtype)
+    return _weighted_mean(outputs, counts, query)
 
 
 def merge_without_rescale(acc: ChunkStats, chunk: ChunkStats) -> ChunkStats:
@@ -144,7 +145,13 @@ def add_lse(lse: ArrayLike, other: ArrayLike) -> Array:
 
     Source: reported as ring-flash-attention#20.
     """
-    return np.add(float_array("lse", lse), float_array("other", other))
+    first, second = float_array("lse", lse), float_array("other", other)
+    for name, array in (("lse", first), ("other", second)):
+        if not (array < np.inf).all():
+            raise expected(name, "finite numbers or -inf", "NaN or +inf")
+    if first.shape != second.shape:
+        raise expected("other", f"shape {first.shape} like lse", second.shape)
+    return np.asarray(first + second)
 
 
 def ring_attention_with(
@@ -159,40 +166,34 @@ def ring_attention_with(
 
     Shapes and Raises: as `cpcore.ring_attention` without a visibility; lse (…, Q).
     """
+    if not callable(merge):
+        raise expected("merge", "a function of two ChunkStats", shown(merge))
     q, chunks, _, _ = chunked_inputs(query, key_chunks, value_chunks)
     parts = [attention_chunk_stats(q, k, v, scale=scale) for k, v in chunks]
     acc = empty_stats(q.shape[:-1], chunks[0][1].shape[-1], parts[0].output.dtype)
     for part in parts:
         acc = merge(acc, part)
+        if not isinstance(acc, ChunkStats):
+            raise expected("merge", "a function that returns a ChunkStats", shown(acc))
     return finalize(acc)
 
 
-def _per_chunk(
-    query: ArrayLike,
-    key_chunks: Sequence[ArrayLike],
-    value_chunks: Sequence[ArrayLike],
-    visibility: Visibility | None,
-    query_positions: ArrayLike | None,
-    key_positions: Sequence[ArrayLike] | None,
-    scale: float | None,
-) -> tuple[Array, Array, Array]:
+def _per_chunk(scale: float | None, *inputs: Any) -> tuple[Array, Array, Array]:
     """Each chunk's own softmax output (n, …, Q, Dv), keys seen (n, …, Q), seen any (n, …, Q)."""
-    q, chunks, q_pos, k_pos = chunked_inputs(
-        query, key_chunks, value_chunks, visibility, query_positions, key_positions
-    )
+    q, chunks, q_pos, k_pos = chunked_inputs(*inputs)
+    visibility: Visibility | None = inputs[3]
     outputs, counts = [], []
     for (k, v), pos in zip(chunks, k_pos, strict=True):
-        visible = np.ones((len(q_pos), len(pos)), bool)
-        if visibility is not None:
-            visible = visibility.block(q_pos, pos)
+        everything = np.ones((len(q_pos), len(pos)), bool)
+        visible = everything if visibility is None else visibility.block(q_pos, pos)
         output, _ = finalize(attention_chunk_stats(q, k, v, visible=visible, scale=scale))
         outputs.append(output)
         counts.append(np.broadcast_to(visible.sum(axis=-1), output.shape[:-1]))
     return np.stack(outputs), np.stack(counts), np.stack(counts) > 0
 
 
-def _weighted_mean(outputs: Array, weights: Array) -> Array:
-    """Mean over the first axis; a row without weight is 0."""
+def _weighted_mean(outputs: Array, weights: Array, query: ArrayLike) -> Array:
+    """Mean over the first axis, in query's dtype; a row without weight is 0."""
     total = weights.sum(axis=0)
     mean = (outputs * weights[..., None]).sum(axis=0) / np.where(total == 0, 1, total)[..., None]
-    return np.where((total == 0)[..., None], 0, mean)
+    return narrow("query", np.where((total == 0)[..., None], 0, mean), np.asarray(query).dtype)

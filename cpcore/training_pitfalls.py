@@ -6,14 +6,24 @@ exists, its signature is the same. `agreements` says what each of them leaves ri
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cpcore.checks import Array, expected, float_array, index_array, whole_number
+from cpcore.checks import (
+    Array,
+    document_bounds,
+    expected,
+    float_array,
+    index_array,
+    whole_number,
+)
 from cpcore.layouts import Layout
-from cpcore.loss import IGNORE, LossSum, loss_gradient, loss_sum
+from cpcore.loss import IGNORE, LossSum, loss_gradient, loss_parts, loss_sum
 from cpcore.positions import rotary
+
+MOST_HEADS = 2**16  # a copy of every key per query head: more would fill the memory
 
 
 def mean_of_rank_means(parts: Iterable[LossSum]) -> float:
@@ -24,7 +34,7 @@ def mean_of_rank_means(parts: Iterable[LossSum]) -> float:
 
     Source: reported as Megatron-LM#7513 and verl#5983.
     """
-    means = [part.sum / max(1, part.count) for part in parts]
+    means = [part.sum / max(1, part.count) for part in loss_parts(parts)]
     return float(sum(means) / max(1, len(means)))
 
 
@@ -61,6 +71,8 @@ def shift_after_shard(tokens: ArrayLike, layout: Layout) -> list[Array]:
     Shapes: tokens (S,); result one (c,) per rank.
     Source: reported as transformers#36607 and verl#4250.
     """
+    if not isinstance(layout, Layout):
+        raise expected("layout", "a Layout", type(layout).__name__)
     shards = layout.shard(index_array("tokens", tokens), axis=0)
     return [np.append(shard[1:], IGNORE)[: len(shard)] for shard in shards]
 
@@ -74,9 +86,16 @@ def averaged_over_ranks(gradients: Sequence[ArrayLike]) -> Array:
 
     Source: reported as Megatron-LM#673 and SkyRL#1420.
     """
-    if len(gradients) == 0:
+    given: Any = gradients  # a list, or an array whose first axis is the ranks
+    if not isinstance(given, list | tuple) and not (isinstance(given, np.ndarray) and given.ndim):
+        raise expected("gradients", "a list with one array per rank", type(gradients).__name__)
+    arrays = [float_array(f"gradients[{rank}]", each) for rank, each in enumerate(gradients)]
+    if not arrays:
         raise expected("gradients", "at least one, one per rank", "none")
-    return np.asarray(np.mean([np.asarray(gradient) for gradient in gradients], axis=0))
+    for rank, array in enumerate(arrays):
+        if array.shape != arrays[0].shape:
+            raise expected(f"gradients[{rank}]", f"shape {arrays[0].shape}", array.shape)
+    return np.asarray(np.mean(arrays, axis=0))
 
 
 def local_rotary(x: ArrayLike, positions: ArrayLike, *, base: float = 10000.0) -> Array:
@@ -102,7 +121,7 @@ def repeat_kv_heads(key: ArrayLike, value: ArrayLike, q_heads: int) -> tuple[Arr
     Source: reported as torchtitan#1283.
     """
     k, v = float_array("key", key), float_array("value", value)
-    heads = whole_number("q_heads", q_heads, 1)
+    heads = whole_number("q_heads", q_heads, 1, MOST_HEADS)
     if k.ndim < 3 or k.shape[-3] == 0 or heads % k.shape[-3]:
         raise expected("key", f"a head count (axis -3) that divides {heads}", f"shape {k.shape}")
     if v.shape[:-1] != k.shape[:-1]:
@@ -119,7 +138,7 @@ def floor_divided_cu_seqlens(cu_seqlens: ArrayLike, cp_size: int) -> Array:
 
     Source: reported as TransformerEngine#1930 and TransformerEngine#3331.
     """
-    return index_array("cu_seqlens", cu_seqlens) // whole_number("cp_size", cp_size, 1)
+    return document_bounds("cu_seqlens", cu_seqlens) // whole_number("cp_size", cp_size, 1)
 
 
 def sum_in_16_bits(values: ArrayLike) -> Array:
@@ -130,9 +149,12 @@ def sum_in_16_bits(values: ArrayLike) -> Array:
     Source: reported as ring-flash-attention#42.
     """
     array = float_array("values", values)
+    if array.ndim == 0:
+        raise expected("values", "at least 1 axis", "a single number")
     total = np.zeros(array.shape[1:], np.float16)
-    for value in array:
-        total = (total + value.astype(np.float16)).astype(np.float16)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for value in array:
+            total = (total + value.astype(np.float16)).astype(np.float16)
     return np.asarray(total)
 
 
@@ -143,4 +165,5 @@ def lse_in_16_bits(lse: ArrayLike) -> Array:
     Hidden for lse near 0. Backward: exp(scores - lse), off by the inverse factor.
     """
     array = float_array("lse", lse)
-    return array.astype(np.float16).astype(array.dtype)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(array.astype(np.float16).astype(array.dtype))
