@@ -22,7 +22,8 @@ BACKWARD = (
             "diffusers_14265",
             github("huggingface/diffusers", 14265),
             "2026-07-21",
-            "A library: right forward, silent wrong gradients for any ring of more than one rank.",
+            "model library",
+            "Right forward, silent wrong gradients for any ring of more than one rank.",
         ),
     ),
     Exhibit(
@@ -43,7 +44,8 @@ BACKWARD = (
             "tt_metal_53205",
             github("tenstorrent/tt-metal", 53205),
             "2026-08-15",
-            "A training library: exact dV beside biased dQ and dK, on every ring.",
+            "training library",
+            "Exact dV beside biased dQ and dK, on every ring.",
         ),
     ),
     Exhibit(
@@ -64,7 +66,8 @@ BACKWARD = (
             "te_2484",
             github("NVIDIA/TransformerEngine", 2484),
             "2025-12-05",
-            "A question about a ring's backward loop: is a send of dK and dV missing?",
+            "open question",
+            "Is a send of dK and dV missing in the backward loop of a ring?",
         ),
     ),
     Exhibit(
@@ -84,8 +87,8 @@ BACKWARD = (
             "rfa_36",
             github("zhuzilin/ring-flash-attention", 36),
             "2024-05-20",
-            "Backward did not get the random state of forward; dropout is hard to support, says "
-            "the answer.",
+            "unsupported feature",
+            "Backward did not get the random state of forward. Dropout is hard to support here.",
         ),
     ),
     Exhibit(
@@ -105,8 +108,8 @@ BACKWARD = (
             "megatron_7513",
             github("NVIDIA/Megatron-LM", 7513, "pull"),
             "2026-09-19",
-            "A training library: local counts as divisors change the objective when masks are "
-            "unequal.",
+            "training library",
+            "Local counts as divisors change the objective when masks are unequal.",
         ),
     ),
     Exhibit(
@@ -126,6 +129,7 @@ BACKWARD = (
             "rfa_42",
             github("zhuzilin/ring-flash-attention", 42),
             "2024-06-27",
+            "attention library",
             "Errors grow with the world size, because blocks return 16-bit results.",
         ),
     ),
@@ -146,7 +150,8 @@ BACKWARD = (
             "pytorch_196170",
             github("pytorch/pytorch", 196170, "pull"),
             "2026-09-06",
-            "A framework: one fully masked row, outside the loss, made all shared gradients NaN.",
+            "framework",
+            "One fully masked row, outside the loss, made all shared gradients NaN.",
         ),
     ),
     Exhibit(
@@ -166,7 +171,8 @@ BACKWARD = (
             "skyrl_1420",
             github("NovaSky-AI/SkyRL", 1420, "pull"),
             "2026-03-31",
-            "A training library: a correction factor left out the context ranks, 1/R too small.",
+            "training library",
+            "A correction factor left out the context ranks and was too small by R.",
         ),
     ),
 )

@@ -6,6 +6,7 @@ rank, or it counts. Together they tell all exhibits apart: `examination` shows i
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple, get_args
 
 import numpy as np
@@ -15,7 +16,7 @@ from cpcore.dense import dense_attention, dense_attention_backward
 from cpcore.dropout import Dropout
 from cpcore.layouts import contiguous, zigzag
 from cpcore.masks import Visibility
-from cpcore.museum.system import Case, System, small_model
+from cpcore.museum.system import Case, Step, System, small_model
 from cpcore.positions import rotary
 from cpcore.schedule import Phase
 
@@ -119,6 +120,7 @@ def padding(system: System) -> Verdict:
     return verdict
 
 
+@lru_cache(maxsize=1)  # two checks look at one run
 def gradients(system: System) -> list[Verdict]:
     """dQ, dK and dV of three ranks, causal, random dout, against dense."""
     case = random_case(5, Visibility())
@@ -163,16 +165,22 @@ def output_error(system: System, cp_size: int) -> float:
     return float(np.sqrt(np.mean((output - exact) ** 2)))
 
 
+@lru_cache(maxsize=1)  # two checks look at one run
+def steps(system: System) -> list[Step]:
+    """One training step on one rank and on three."""
+    return [system.step(small_model(), contiguous(12, size)) for size in (1, 3)]
+
+
 def loss(system: System) -> Verdict:
     """Unequal counts of labels: the loss on three ranks against that on one."""
-    one, three = (system.step(small_model(), contiguous(12, size)).loss for size in (1, 3))
-    return compare(three, one)
+    one, three = steps(system)
+    return compare(three.loss, one.loss)
 
 
 def weights(system: System) -> Verdict:
     """The gradient of the projections on three ranks against that on one."""
-    one, three = (system.step(small_model(), contiguous(12, size)).gradient for size in (1, 3))
-    return compare(three, one)
+    one, three = steps(system)
+    return compare(three.gradient, one.gradient)
 
 
 def counts(system: System) -> Verdict:

@@ -11,12 +11,11 @@ from cpcore.museum.checks import Verdict
 from cpcore.museum.exhibits import Exhibit
 from cpcore.museum.facts import Facts
 from cpcore.museum.forward import FORWARD
+from cpcore.museum.grid import grid
 from cpcore.museum.page import Page
 from cpcore.museum.system import System
-from cpcore.ui.svg import table
 
 EXHIBITS: dict[str, Exhibit] = {exhibit.id: exhibit for exhibit in (*FORWARD, *BACKWARD)}
-MARKS = {True: "\N{CHECK MARK} passes", False: "\N{BALLOT X} fails"}
 
 
 @cache
@@ -56,8 +55,4 @@ def matrix() -> Page:
     for name, passed in rows.items():
         lines.append("".join([f"{name:13}", *("  ." if ok else "  x" for ok in passed)]))
     lines.append("x fails, . passes")
-    shown = table(
-        ["exhibit", *numbers], [[n, *(MARKS[ok] for ok in row)] for n, row in rows.items()]
-    )
-    html = f'<div class="cp-figure"><div class="cp-table" tabindex="0">{shown}</div></div>'
-    return Page("\n".join(lines), html)
+    return Page("\n".join(lines), grid(rows))

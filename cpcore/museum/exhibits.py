@@ -14,13 +14,14 @@ from cpcore.museum.system import System
 class Source:
     """A public report: its short name, address, the day it was opened and what it says.
 
-    key: its entry in the book's list of references.
+    key: its entry in the book's list of references. kind: what the code is that it speaks of.
     """
 
     name: str
     key: str
     url: str
     date: str
+    kind: str
     says: str
 
 

@@ -22,7 +22,8 @@ FORWARD = (
             "gpu_mode_6",
             github("gpu-mode/ring-attention", 6),
             "2024-02-21",
-            "A teaching notebook: ring attention differed too much from plain attention.",
+            "teaching notebook",
+            "Ring attention differed too much from plain attention.",
         ),
     ),
     Exhibit(
@@ -43,8 +44,8 @@ FORWARD = (
             "vllm_27491",
             github("vllm-project/vllm", 27491),
             "2025-10-24",
-            "A serving library: NaN under chunked prefill, when the first chunk holds no key for "
-            "some queries.",
+            "serving library",
+            "NaN under chunked prefill, when the first chunk holds no key for some queries.",
         ),
     ),
     Exhibit(
@@ -65,8 +66,8 @@ FORWARD = (
             "rfa_54",
             github("zhuzilin/ring-flash-attention", 54),
             "2024-10-06",
-            "A user's loop over two shards: right without a causal mask, far off with one. How "
-            "must the mask be cut?",
+            "user's own loop",
+            "Right without a causal mask, far off with one. How must the mask be cut?",
         ),
     ),
     Exhibit(
@@ -87,7 +88,8 @@ FORWARD = (
             "megatron_5243",
             github("NVIDIA/Megatron-LM", 5243, "pull"),
             "2026-06-09",
-            "A training library: later documents of a pack could reuse the positions of the first.",
+            "training library",
+            "Later documents of a pack could reuse the positions of the first.",
         ),
     ),
     Exhibit(
@@ -109,7 +111,8 @@ FORWARD = (
             "swift_restore",
             github("modelscope/ms-swift", 10071, "pull"),
             "2026-09-09",
-            "A training library: log-probabilities belonged to other tokens, without an error.",
+            "training library",
+            "Log-probabilities belonged to other tokens, without an error.",
         ),
     ),
     Exhibit(
@@ -130,7 +133,8 @@ FORWARD = (
             "onnx_7274",
             github("onnx/onnx", 7274, "pull"),
             "2025-09-02",
-            "A standard's reference tiled key heads where PyTorch repeats each for its group.",
+            "standard",
+            "The reference tiled key heads where PyTorch repeats each for its group.",
         ),
     ),
     Exhibit(
@@ -150,8 +154,8 @@ FORWARD = (
             "tt_metal_55091",
             github("tenstorrent/tt-metal", 55091, "pull"),
             "2026-09-01",
-            "A ring reduce-scatter: workers without data never sent the signal that others waited "
-            "for.",
+            "library for accelerators",
+            "In a ring reduce-scatter, workers without data never sent what others waited for.",
         ),
     ),
     Exhibit(
@@ -172,7 +176,8 @@ FORWARD = (
             "pytorch_perdoc",
             github("pytorch/pytorch", 189902, "pull"),
             "2026-07-14",
-            "A load balancer: right outputs, uneven work, and no test that could notice.",
+            "framework",
+            "Right outputs, uneven work, and no test that could notice.",
         ),
     ),
 )

@@ -46,10 +46,16 @@ def paragraph(text: str) -> str:
     return f"<p>{escape(text, quote=False)}</p>"
 
 
-def folded(summary: str, *parts: str) -> str:
+def title(text: str) -> str:
+    """The title of an exhibit."""
+    return f"<p><strong>{escape(text, quote=False)}</strong></p>"
+
+
+def folded(summary: str, *parts: str, unfolded: bool = False) -> str:
     """Parts that open by a click, or by a key, without any script."""
+    opening = '<details open="open">' if unfolded else "<details>"
     head = f"<summary>{escape(summary, quote=False)}</summary>"
-    return "\n".join(("<details>" + head, *parts, "</details>"))
+    return "\n".join((opening + head, *parts, "</details>"))
 
 
 def link(text: str, url: str) -> str:

@@ -10,7 +10,7 @@ from cpcore.checks import expected, whole_number
 from cpcore.museum.checklist import BY_ID, CHECKLIST
 from cpcore.museum.examination import EXHIBITS, failed, repaired, symptom, verdicts
 from cpcore.museum.exhibits import Exhibit
-from cpcore.museum.page import Page, facts_html, facts_text, folded, frame, link, paragraph
+from cpcore.museum.page import Page, facts_html, facts_text, folded, frame, link, paragraph, title
 
 LETTERS = "abcde"
 
@@ -53,7 +53,7 @@ class Museum:
         head = f"{number}. {exhibit.title}"
         offered = [f"  {x} {EXHIBITS[id_].option}" for x, id_ in self.options(number).items()]
         text = "\n".join((head, exhibit.story, facts_text(facts), "Which one is it?", *offered))
-        return Page(text, frame(self._closed(number)))
+        return Page(text, frame(title(head), self._closed(number)))
 
     def run(self, number: int, check: str) -> str:
         """One check of the list on an exhibit: what it saw."""
@@ -83,9 +83,9 @@ class Museum:
             f"Cause: {exhibit.cause}",
             f"Repair: {exhibit.repair}",
             facts_text(repaired(exhibit.id)),
-            f"Source: {source.name}, {source.date}. {source.says}",
+            f"Source: {source.name}, {source.date}, {source.kind}: {source.says}",
         )
-        return Page("\n".join(lines), frame(self._opened(number)))
+        return Page("\n".join(lines), frame(title(lines[0]), self._opened(number, True)))
 
     def score(self) -> Page:
         """Right at the first guess, right later, not solved; checks that were run."""
@@ -106,7 +106,12 @@ class Museum:
 
     def _repr_html_(self) -> str:
         rooms = (
-            folded(f"{n}. {self.exhibit(n).title}", self._closed(n), self._opened(n))
+            folded(
+                f"{n}. {self.exhibit(n).title}",
+                self._closed(n),
+                paragraph("When you have guessed:"),
+                self._opened(n),
+            )
             for n in range(1, len(self.ids) + 1)
         )
         return frame(*rooms)
@@ -121,21 +126,23 @@ class Museum:
         facts = facts_html(symptom(exhibit.id))
         return "\n".join((paragraph(exhibit.story), facts, paragraph("Which one is it?"), *offered))
 
-    def _opened(self, number: int) -> str:
-        """Check, cause and repair, each folded."""
+    def _opened(self, number: int, unfolded: bool = False) -> str:
+        """Check, cause and repair, each folded unless they were asked for."""
         exhibit = self.exhibit(number)
         seen = [
             f"{i}. {check.title}: {verdicts(exhibit.id)[check.id].saw}."
             for i, check in enumerate(CHECKLIST, start=1)
             if check.id in failed(exhibit.id)
         ]
+        repair = paragraph(exhibit.repair), facts_html(repaired(exhibit.id))
         source = exhibit.source
-        origin = f"<p>{link(source.name, source.url)}, {source.date}. {source.says}</p>"
+        told = f"{source.date}, {source.kind}: {source.says}"
+        origin = f"<p>{link(source.name, source.url)}, {told}</p>"
         return "\n".join(
             (
-                folded("Checks that fail", *map(paragraph, seen)),
-                folded("Cause", paragraph(exhibit.cause), origin),
-                folded("Repair", paragraph(exhibit.repair), facts_html(repaired(exhibit.id))),
+                folded("Checks that fail", *map(paragraph, seen), unfolded=unfolded),
+                folded("Cause", paragraph(exhibit.cause), origin, unfolded=unfolded),
+                folded("Repair", *repair, unfolded=unfolded),
             )
         )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from xml.etree import ElementTree
 
 import pytest
 
 from cpcore.museum import CHECKLIST, EXHIBITS, System, examine, failed, faults, matrix
 from cpcore.museum.examination import verdicts
+from cpcore.museum.grid import CROSS, LEFT, SIDE, TICK, TOP
 from cpcore.museum.rings import PairRing
 
 # The matrix, row by row: x where the exhibit fails. Columns in the order of the checklist.
@@ -105,3 +107,20 @@ def test_the_printed_matrix_holds_every_verdict_in_text_and_in_html() -> None:
     fails = sum(line.count("x") for line in EXPECTED.values())
     assert page._repr_html_().count("\N{BALLOT X} fails") == fails
     assert page._repr_html_().count("\N{CHECK MARK} passes") == 17 * 12 - fails
+
+
+def test_the_drawn_matrix_has_a_cross_for_each_failure_and_says_them_in_words() -> None:
+    root = ElementTree.fromstring(matrix()._repr_html_())
+    picture = next(root.iter("svg"))
+    paths = [path.get("d", "") for path in picture.iter("path")]
+    fails = sum(line.count("x") for line in EXPECTED.values())
+    crosses, ticks = (sum(path.count(mark) for path in paths) for mark in (CROSS, TICK))
+    assert (crosses, ticks) == (fails + 1, 17 * 12 - fails + 1), "one more of each in the legend"
+    for i, name in enumerate(EXPECTED):
+        for j, mark in enumerate(EXPECTED[name]):
+            corner = f"M{LEFT + SIDE * j + 6} {TOP + SIDE * i + 6}"
+            assert any(corner + {"x": CROSS, ".": TICK}[mark] in path for path in paths), name
+    said = picture.get("aria-label", "")
+    assert "softmax fails 5, 11; return fails 5, 6, 7, 11;" in said
+    assert said.endswith("right system fails none.")
+    assert all(float(text.get("x", "")) <= 330 for text in picture.iter("text"))

@@ -134,7 +134,7 @@ def test_every_exhibit_links_its_report_and_says_its_day(page) -> None:
         assert source.url.endswith(f"/{number}")
         assert f"/{repository.split('/')[-1].lower()}/" in source.url.lower()
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", source.date)
-        assert f"{source.name}, {source.date}. {source.says}" in text
+        assert f"{source.name}, {source.date}, {source.kind}: {source.says}" in text
 
 
 def test_text_and_html_of_an_exhibit_hold_the_same_table() -> None:
