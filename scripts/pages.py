@@ -40,6 +40,8 @@ WORDS_PER_MINUTE = 180
 MINUTES_PER_CELL = 0.5  # read it, run it, compare the output with the prediction
 MINUTES_PER_EXPLORABLE = 3
 MINUTES_PER_EXERCISE = 8
+MINUTES_PER_QUIZ = 5  # six or seven questions
+QUIZ = re.compile(r'^quiz\("\d\d"\)$', re.MULTILINE)  # as a cell shows one
 EXPLORABLES = {name.replace("-", "_") for name in catalogue}  # as a cell's last line shows one
 
 
@@ -92,15 +94,17 @@ def references() -> str:
 
 
 def counts(notebook: Any) -> dict[str, int]:
-    """What a reader has before them: prose words, code cells, explorables, exercises."""
+    """What a reader has before them: prose words, code cells, explorables, exercises, quizzes."""
     prose = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
     code = [c.source for c in notebook.cells if c.cell_type == "code"]
+    quizzes = [source for source in code if QUIZ.search(source)]
     last = [source.strip().split("\n")[-1] for source in code]
     return {
         "words": len(prose.split()),
-        "cells": len(code),
+        "cells": len(code) - len(quizzes),
         "explorables": sum(line in EXPLORABLES for line in last),
         "exercises": len(re.findall(r"^\*\*(?:Exercise )?\d+\. ", prose, re.MULTILINE)),
+        "quizzes": len(quizzes),
     }
 
 
@@ -108,13 +112,13 @@ def minutes(found: dict[str, int]) -> tuple[int, int]:
     """Minutes to read a chapter, and to work it through; both in steps of five."""
     read = found["words"] / WORDS_PER_MINUTE + MINUTES_PER_CELL * found["cells"]
     read += MINUTES_PER_EXPLORABLE * found["explorables"]
-    work = read + MINUTES_PER_EXERCISE * found["exercises"]
+    work = read + MINUTES_PER_EXERCISE * found["exercises"] + MINUTES_PER_QUIZ * found["quizzes"]
     return 5 * round(read / 5), 5 * round(work / 5)
 
 
 def chapter_table() -> str:
     """The index's table of finished chapters."""
-    rows = ["| chapter | read | with exercises |", "|---|---|---|"]
+    rows = ["| chapter | read | with exercises and quiz |", "|---|---|---|"]
     for path in sorted(BOOK.glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
         title = re.sub(r"^# ", "", notebook.cells[0].source.split("\n")[0])

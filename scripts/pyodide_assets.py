@@ -99,10 +99,10 @@ def ensure(
 
 
 def source_zip(package: Path) -> bytes:
-    """A zip of every module below a package's folder; the same modules give the same bytes."""
+    """A zip of every module and quiz below a package's folder; the same files, the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(package.rglob("*.py")):
+        for path in sorted([*package.rglob("*.py"), *package.rglob("*.toml")]):
             info = zipfile.ZipInfo(path.relative_to(package.parent).as_posix())
             info.compress_type = zipfile.ZIP_DEFLATED  # and the date stays 1980
             archive.writestr(info, path.read_bytes())

@@ -119,15 +119,19 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = without_widget_views(source[0])
 
 
-def add_runner(
+def add_to_notebooks(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """Run buttons on the pages that are notebooks, if the build hosts Python for the page.
+    """On pages that are notebooks, quizzes, and Run buttons if the build hosts Python for the page.
 
     The version goes with every address, so that a browser never mixes two builds.
     """
+    if not doctree or Path(app.env.doc2path(pagename)).suffix != ".ipynb":
+        return
+    app.add_css_file("../page/quiz.css", priority=900)
+    app.add_js_file("../page/quiz.js", loading_method="defer")
     live = os.environ.get("CPCORE_LIVE")
-    if live and doctree and Path(app.env.doc2path(pagename)).suffix == ".ipynb":
+    if live:
         app.add_css_file("../page/runner.css", priority=900)
         version: dict[str, Any] = {"data-live": live}
         for name in RUNNER:
@@ -183,6 +187,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-before-process-signature", cpdocs.as_written)
     app.connect("autodoc-process-signature", cpdocs.short_types)
     app.connect("html-page-context", describe, priority=400)  # before the Open Graph tags
-    app.connect("html-page-context", add_runner)
+    app.connect("html-page-context", add_to_notebooks)
     app.connect("build-finished", finish, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -14,11 +14,13 @@ from cpcore.ui.lab import laboratory
 from cpcore.ui.merge import merge_stepper
 from cpcore.ui.merge_order import merge_order
 from cpcore.ui.network import network_lab
+from cpcore.ui.quiz import Quiz, quiz
 from cpcore.ui.schedule import schedule_explorer
 from cpcore.ui.split import split_explorer
 
 __all__ = [
     "Explorable",
+    "Quiz",
     "bill_explorer",
     "calculator",
     "catalogue",
@@ -27,6 +29,7 @@ __all__ = [
     "merge_order",
     "merge_stepper",
     "network_lab",
+    "quiz",
     "schedule_explorer",
     "split_explorer",
 ]

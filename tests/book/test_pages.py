@@ -249,7 +249,8 @@ def test_the_rule_for_minutes_is_the_one_that_is_stated() -> None:
     rule = (
         f"{pages.WORDS_PER_MINUTE} words a minute, half a minute for each code cell, "
         f"{pages.MINUTES_PER_EXPLORABLE} minutes for each picture with controls, "
-        f"{pages.MINUTES_PER_EXERCISE} for each exercise, rounded to five"
+        f"{pages.MINUTES_PER_EXERCISE} for each exercise, {pages.MINUTES_PER_QUIZ} for the quiz, "
+        "rounded to five"
     )
     assert pages.MINUTES_PER_CELL == 0.5
     assert rule in " ".join(text("index.md").split())
@@ -261,10 +262,11 @@ def test_minutes_count_words_cells_explorables_and_exercises() -> None:
         nbformat.v4.new_code_cell("x = 1"),
         nbformat.v4.new_code_cell("from cpcore.ui import split_explorer\n\nsplit_explorer"),
         nbformat.v4.new_markdown_cell("**Exercise 1. Try**"),
+        nbformat.v4.new_code_cell('from cpcore.ui import quiz\n\nquiz("09")'),
     ]
     found = pages.counts(nbformat.v4.new_notebook(cells=cells))
-    assert found == {"words": 1803, "cells": 2, "explorables": 1, "exercises": 1}
-    assert pages.minutes(found) == (15, 20)  # 10.02 + 1 + 3 = 14.02, and 22.02
+    assert found == {"words": 1803, "cells": 2, "explorables": 1, "exercises": 1, "quizzes": 1}
+    assert pages.minutes(found) == (15, 25)  # 10.02 + 1 + 3 = 14.02, and 27.02
 
 
 def test_every_explorable_of_the_catalogue_is_counted() -> None:

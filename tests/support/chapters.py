@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from scripts.notebooks import FIRST_CELL, WIDGET_VIEW
+from scripts.pages import QUIZ
 
 ALLOWED_TAGS = {"hide-cell", "hide-input", "nbval-ignore-output", "no-live"}
 RHYTHM = ("Question", "Failure", "Idea", "Code", "Check", "Exercises", "Interview corner", "Recap")
@@ -21,6 +22,16 @@ def cells(notebook: Any, kind: str) -> list[Any]:
     return [cell for cell in notebook.cells if cell.cell_type == kind]
 
 
+def is_quiz(cell: Any) -> bool:
+    """Whether a cell shows the chapter's quiz, which is no step: pacing leaves it out."""
+    return cell.cell_type == "code" and QUIZ.search(cell.source) is not None
+
+
+def paced(notebook: Any) -> list[Any]:
+    """Code cells that a reader works through: all but the quiz."""
+    return [cell for cell in cells(notebook, "code") if not is_quiz(cell)]
+
+
 def prose(notebook: Any) -> str:
     """All Markdown of a notebook."""
     return "\n\n".join(cell.source for cell in cells(notebook, "markdown"))
@@ -28,7 +39,7 @@ def prose(notebook: Any) -> str:
 
 def own_code(notebook: Any) -> list[Any]:
     """Code cells after the first, which is the same everywhere."""
-    return cells(notebook, "code")[1:]
+    return paced(notebook)[1:]
 
 
 def line_count(cell: Any) -> int:
@@ -57,8 +68,8 @@ def first_cell(notebook: Any) -> list[str]:
 
 
 def number_of_cells(notebook: Any) -> list[str]:
-    """Between 12 and 25 code cells."""
-    count = len(cells(notebook, "code"))
+    """Between 12 and 25 code cells, the quiz apart."""
+    count = len(paced(notebook))
     return [] if 12 <= count <= 25 else [f"{count} code cells, expected 12 to 25"]
 
 
@@ -71,8 +82,8 @@ def cell_lengths(notebook: Any) -> list[str]:
 
 
 def words_per_cell(notebook: Any) -> list[str]:
-    """Between 40 and 70 words of prose for each code cell."""
-    ratio = word_count(prose(notebook)) / len(cells(notebook, "code"))
+    """Between 40 and 70 words of prose for each code cell, the quiz apart."""
+    ratio = word_count(prose(notebook)) / len(paced(notebook))
     return [] if 40 <= ratio <= 70 else [f"{ratio:.1f} words per code cell, expected 40 to 70"]
 
 

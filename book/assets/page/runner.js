@@ -110,9 +110,9 @@
     return skipped && about ? "\nCells that are not live have not run here." : "";
   }
 
-  function enliven(explorable) {
+  function enliven(shown) {
     try {
-      window.cpExplorables.add(explorable);
+      (shown.matches(".cp-quiz") ? window.cpQuiz : window.cpExplorables).add(shown);
     } catch (error) {
       // HTML of the reader's own that only looks like one: it stays as it is
     }
@@ -138,7 +138,7 @@
         parts.show(wrapped, o);
       });
       if (empty) wrapped.replaceChildren();
-      wrapped.querySelectorAll(".cp-explorable").forEach(enliven);
+      wrapped.querySelectorAll(".cp-explorable, .cp-quiz").forEach(enliven);
       cell.live = true;
       cell.ran = fine && code(cell) === source;
       cell.seconds = ((performance.now() - began) / 1000).toFixed(1);
