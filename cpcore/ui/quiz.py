@@ -94,7 +94,7 @@ def reason(choice: Choice) -> str:
 
 def settled(section: str) -> str:
     """Where the chapter settles the question."""
-    return f'See <a href="#{slug(section)}">{escape(section, quote=False)}</a>.'
+    return f'See <a href="#{slug(section)}">{escape(curly(section), quote=False)}</a>.'
 
 
 def slug(heading: str) -> str:
@@ -104,10 +104,15 @@ def slug(heading: str) -> str:
 
 def marked(text: str) -> str:
     """Text as HTML, with `code` and *emphasis*."""
-    html = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
+    html = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(curly(text), quote=False))
     return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", html)
 
 
 def plain(text: str) -> str:
     """The same text without marks, for labels that take no HTML."""
-    return re.sub(r"[`*]", "", text)
+    return re.sub(r"[`*]", "", curly(text))
+
+
+def curly(text: str) -> str:
+    """Quotation marks as the rest of the page has them."""
+    return re.sub(r'"([^"]*)"', "\u201c\\1\u201d", text)

@@ -98,7 +98,9 @@ def stored_html(cell: Any) -> list[str]:
 SAME_HTML = """([shown, html]) => {
   const stored = new DOMParser().parseFromString(html, "text/html").body;
   const parts = e => [".cp-say", ".cp-stage"].map(s => e.querySelector(s).innerHTML.trim());
-  const text = e => e.querySelector(".cp-explorable") ? parts(e).join() : e.innerHTML.trim();
+  const marks = e => [...e.querySelectorAll(".cp-question")].map(q => q.dataset.question);
+  const text = e => e.querySelector(".cp-quiz") ? marks(e).join()
+    : e.querySelector(".cp-explorable") ? parts(e).join() : e.innerHTML.trim();
   return text(shown) === text(stored) ? "" : text(shown) + " !== " + text(stored);
 }"""
 

@@ -55,7 +55,8 @@
     const button = element("button", { type: "submit", textContent: "Check" });
     const rows = Array.from(node.querySelectorAll(".cp-choices li")).map(function (item, i) {
       const input = element("input", { type: "radio", name: "choice", value: String(i) });
-      const text = element("span", {}, ...item.childNodes);
+      const letter = String.fromCharCode(65 + i) + ". "; // as the lists of the page count
+      const text = element("span", {}, letter, ...item.childNodes);
       const verdict = element("span", { className: "cp-verdict" });
       const row = element("label", { className: "cp-choice" }, input, text, verdict);
       input.addEventListener("change", () => show(tried.includes(i) ? i : -1));
