@@ -21,7 +21,17 @@ LINTERS = [
 ]
 # In this order, file by file to whichever process is free: the longest first, so that none is left
 # alone with one at the end.
-TESTS = ["tests/site", "tests/core", "tests/museum", "tests/ui", "tests/book", "book"]
+TESTS = [
+    "tests/site",
+    "tests/core",
+    "tests/distributed",
+    "tests/museum",
+    "tests/exercises",
+    "tests/interview",
+    "tests/ui",
+    "tests/book",
+    "book",
+]
 PYTEST = [
     "-p",
     "tests.support.plugin",

@@ -10,10 +10,16 @@ import cpcore
 
 PACKAGE = Path(cpcore.__file__).parent
 PLANNER = [f"planner.{path.stem}" for path in PACKAGE.glob("planner/*.py")]
-MODULES = sorted([*(path.stem for path in PACKAGE.glob("*.py")), *PLANNER])
+INTERVIEW = [f"interview.{path.stem}" for path in PACKAGE.glob("interview/*.py")]
+MODULES = sorted([*(path.stem for path in PACKAGE.glob("*.py")), *PLANNER, *INTERVIEW])
 WITH_EXAMPLES = {
     "chunks",
     "dense",
+    "interview.counting",
+    "interview.drills",
+    "interview.expressions",
+    "interview.judge",
+    "interview.units",
     "layouts",
     "ledger",
     "loss",

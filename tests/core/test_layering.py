@@ -69,6 +69,43 @@ MAY_IMPORT: dict[str, set[str]] = {
         "planner.plans", "planner.presets", "planner.serving", "planner.shapes",
         "planner.traffic", "planner.work",
     },
+    "interview.units": {"checks"},
+    "interview.judge": {"interview.units"},
+    "interview.counting": {"layouts", "ledger", "loss", "masks", "schedule"},
+    "interview.numerics": {"chunks", "dense"},
+    "interview.expressions": {
+        "checks", "interview.counting", "interview.numerics", "planner",
+    },
+    "interview.schema": {"interview.expressions", "interview.units"},
+    "interview.bank": {"checks", "interview.schema"},
+    "interview.drill_base": {"interview.judge", "planner"},
+    "interview.drill_memory": {
+        "interview.drill_base", "interview.judge", "interview.units", "planner",
+    },
+    "interview.drill_time": {
+        "interview.drill_base", "interview.judge", "interview.units", "planner",
+    },
+    "interview.drill_work": {"interview.drill_base", "interview.judge", "planner"},
+    "interview.drills": {
+        "checks", "interview.drill_base", "interview.drill_memory", "interview.drill_time",
+        "interview.drill_work",
+    },
+    "interview.diagnosis_base": set(),
+    "interview.diagnosis_results": {
+        "dense", "interview.diagnosis_base", "layouts", "masks", "ring",
+    },
+    "interview.diagnosis_times": {
+        "interview.diagnosis_base", "layouts", "masks", "planner", "schedule",
+    },
+    "interview.diagnosis": {
+        "checks", "interview.diagnosis_base", "interview.diagnosis_results",
+        "interview.diagnosis_times",
+    },
+    "interview": {
+        "interview.bank", "interview.diagnosis", "interview.diagnosis_base",
+        "interview.drill_base", "interview.drills",
+        "interview.expressions", "interview.judge", "interview.schema", "interview.units",
+    },
     "__init__": {
         "agreements", "chunks", "dense", "dropout", "faults", "layouts", "ledger", "loss", "masks",
         "packing", "pitfalls", "positions", "replay_faults", "results", "ring",
@@ -80,7 +117,9 @@ STANDARD = set(sys.stdlib_module_names)
 
 
 def core_modules() -> list[Path]:
-    return sorted([*PACKAGE.glob("*.py"), *PACKAGE.glob("planner/*.py")])
+    return sorted(
+        [*PACKAGE.glob("*.py"), *PACKAGE.glob("planner/*.py"), *PACKAGE.glob("interview/*.py")]
+    )
 
 
 def module_name(path: Path) -> str:

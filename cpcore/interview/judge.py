@@ -1,0 +1,106 @@
+"""Judging an estimate: right within a factor, or which slip would explain what was written.
+
+Owns the comparison. A slip is a factor with a reason: bits for bytes, the total for one rank's
+part. The page's script follows the same steps; a test runs both on the same answers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cpcore.interview.units import POWERS, UNITS, read, show
+
+NEAR = 1.15  # an explained slip may be rounded by this much
+BINARY_NAMES = {"kB": "KiB", "MB": "MiB", "GB": "GiB", "TB": "TiB"}
+
+
+class Slip(NamedTuple):
+    """A mistake that multiplies the right answer by `factor`, and what to say about it."""
+
+    factor: float
+    reason: str
+
+
+class Verdict(NamedTuple):
+    """Whether the answer counts, and one or two sentences about it."""
+
+    right: bool
+    text: str
+
+
+ALWAYS = {
+    "data": (
+        Slip(8, "That is the number of bits; a byte has 8."),
+        Slip(1 / 8, "Divided by 8: your bytes are taken for bits."),
+        Slip(1e3, "A prefix too high: a thousand times too much."),
+        Slip(1e-3, "A prefix too low: a thousandth of it."),
+    ),
+    "time": (Slip(1e3, "Milliseconds and seconds."), Slip(1e-3, "Milliseconds and seconds.")),
+    "share": (Slip(100, "A share was multiplied by 100 twice."), Slip(0.01, "Percent or share?")),
+}
+
+
+def judge(
+    text: str, value: float, unit: str, *, factor: float = 1.5, slips: Sequence[Slip] = ()
+) -> Verdict:
+    """What to say to the answer `text`, where `value` in base units is right, shown in `unit`.
+
+    Accepted if within `factor` of the value, in any unit of the same quantity.
+
+    >>> judge("67 MB", 2**26, "MiB").right
+    True
+    """
+    try:
+        answer = read(text)
+    except ValueError as error:
+        return Verdict(False, f"Not read: {error}.")
+    right, wanted = show(value, unit, _digits(value, unit)), UNITS[unit].quantity
+    found = UNITS[answer.unit].quantity
+    if found != wanted:
+        return Verdict(False, f"{answer.unit} measure {found}, asked is {wanted}, in {unit}.")
+    if answer.value <= 0:
+        return Verdict(False, "The answer is a number above 0.")
+    off = answer.value / value
+    if max(off, 1 / off) <= factor:
+        return Verdict(True, f"Right: {right}.{_binary_note(off, answer.unit)}")
+    near = [s for s in (*slips, *ALWAYS.get(wanted, ())) if _distance(off, s.factor) <= NEAR]
+    if near:
+        best = min(near, key=lambda slip: _distance(off, slip.factor))
+        return Verdict(False, f"Not yet. {best.reason}")
+    side = "more" if off > 1 else "less"
+    times = max(off, 1 / off)
+    return Verdict(False, f"Not yet: {times:.3g} times {side} than it should be.")
+
+
+def _distance(a: float, b: float) -> float:
+    """By which factor two numbers differ, at least 1."""
+    return max(a / b, b / a)
+
+
+def _binary_note(off: float, unit: str) -> str:
+    """A word on GB written for GiB or the other way around, where the digits say so."""
+    for decimal, binary in BINARY_NAMES.items():
+        ratio = UNITS[binary].factor / UNITS[decimal].factor
+        if unit == decimal and abs(off * ratio - 1) < 0.004 and ratio > 1.03:
+            return f" These digits belong to {binary}: 1 {binary} is {ratio:.3f} {decimal}."
+        if unit == binary and abs(off / ratio - 1) < 0.004 and ratio > 1.03:
+            return f" These digits belong to {decimal}: 1 {binary} is {ratio:.3f} {decimal}."
+    return ""
+
+
+def _digits(value: float, unit: str) -> int:
+    """Decimals that leave three significant digits."""
+    shown = abs(value / UNITS[unit].factor)
+    return max(0, min(3, 2 - math.floor(math.log10(shown)))) if shown else 0
+
+
+def base_units() -> dict[str, tuple[str, float]]:
+    """Every unit with its quantity and factor, for the page's script."""
+    return {name: (unit.quantity, unit.factor) for name, unit in UNITS.items()}
+
+
+def prefixes() -> dict[str, float]:
+    """Prefixes that may stand before a counted thing."""
+    return {name: factor for name, factor in POWERS.items() if name}
