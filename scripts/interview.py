@@ -29,6 +29,11 @@ def read_ladder() -> dict[str, list[str]]:
     return dict(read(FOLDER / "ladder.yaml"))
 
 
+def read_coding() -> list[dict[str, Any]]:
+    """The tasks of the coding round."""
+    return list(read(FOLDER / "coding.yaml"))
+
+
 def load() -> Bank:
     """The validated bank with every placeholder filled.
 

@@ -1,7 +1,8 @@
-"""The parts of reference pages that are computed: the source list and the reading times.
+"""The pages and parts of pages that are computed: sources, reading times, questions, sheet.
 
-`references.md` is written from `references.bib`, and the table of chapters on the index from the
-chapters themselves, so neither can drift. `--check` writes nothing and fails on a difference.
+`references.md` is written from `references.bib`, the table of chapters on the index from the
+chapters themselves, question pages and sheet from `data/interview`, so none can drift. `--check`
+writes nothing and fails on a difference.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pybtex.database import parse_file
 from pybtex.richtext import Text
 
 from cpcore.ui import catalogue
+from scripts import question_pages, sheet
 
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
@@ -135,10 +137,14 @@ def with_chapters(index: str) -> str:
 
 def pages() -> dict[Path, str]:
     """What each computed page should hold."""
-    index = BOOK / "index.md"
+    index, practice = BOOK / "index.md", BOOK / "practice.md"
+    questions = {BOOK / name: text for name, text in question_pages.level_pages().items()}
     return {
         BOOK / "references.md": references(),
         index: with_chapters(index.read_text(encoding="utf-8")),
+        practice: question_pages.practice(practice.read_text(encoding="utf-8")),
+        BOOK / "sheet.md": sheet.page(),
+        **questions,
     }
 
 

@@ -24,7 +24,6 @@ DUE = {
     5: {"01_why.ipynb"},
     6: {"10_real_processes.ipynb"},
     7: {"11_field_bugs.ipynb", "12_exercises.ipynb"},
-    8: {"13_interview.ipynb"},
 }
 Point = dict[str, Any]
 
