@@ -8,7 +8,9 @@ import importlib
 import sys
 
 # name -> (module with `main(argv: list[str]) -> int`, what it does)
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "exercise": ("cpcore.exercises.command", "judges your answer to an exercise"),
+}
 
 
 def usage() -> str:

@@ -1,0 +1,1 @@
+"""The reference solutions, one plain file each, and nothing else."""

@@ -1,0 +1,108 @@
+"""What a reader's code did, line by line: which line ran and what it changed.
+
+Owns the printed trace of one call. It shows variables of the answer itself and of the functions
+defined beside it, not of the libraries that they call.
+"""
+
+import linecache
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, NamedTuple
+
+from cpcore.exercises.calls import Space, guarded, space_of
+from cpcore.exercises.values import same, short
+
+MOST_STEPS = 40
+NARROW = 60  # characters of a value
+UNSHOWN = (type(guarded), type(sys))  # functions and modules
+
+
+class Step(NamedTuple):
+    """One line of code that ran, and the variables that it set."""
+
+    line: int
+    code: str
+    changes: str
+
+
+def steps(play: Callable[[], Any], answer: Any) -> list[Step]:
+    """The first steps of a call; it stops where the code stops, by an error too."""
+    recorder = _Recorder(space_of(answer))
+
+    def watched() -> Any:
+        guard = sys.gettrace()
+        recorder.below = guard
+        sys.settrace(recorder.enter)
+        try:
+            return play()
+        finally:
+            sys.settrace(guard)
+
+    guarded(watched)
+    return recorder.found[:MOST_STEPS]
+
+
+class _Recorder:
+    """A trace function that notes lines and changed variables, under the guard's time limit."""
+
+    def __init__(self, space: Space | None) -> None:
+        self.space = space
+        self.found: list[Step] = []
+        self.waiting: dict[FrameType, tuple[int, dict[str, Any]]] = {}
+        self.below: Any = None
+
+    def enter(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """Follow frames of the reader; leave all others to the guard."""
+        if frame.f_globals is not self.space or frame.f_code.co_name.startswith("<"):
+            return self.below(frame, event, arg) if self.below else None
+        self.below(frame, event, arg)
+        return self.line
+
+    def line(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """Note what the line before this event has changed."""
+        self.below(frame, event, arg)
+        if event == "opcode" or len(self.found) >= MOST_STEPS:
+            return self.line
+        if frame in self.waiting:
+            self._note(frame, *self.waiting.pop(frame))
+        if event == "line":
+            self.waiting[frame] = frame.f_lineno, dict(frame.f_locals)
+        elif event == "return" and arg is not None:
+            text = _clipped(arg)
+            last = self.found[-1] if self.found else None
+            if last is not None:
+                told = f"returns {text}"
+                changes = f"{last.changes}; {told}" if last.changes else told
+                self.found[-1] = last._replace(changes=changes)
+        return self.line
+
+    def _note(self, frame: FrameType, number: int, before: dict[str, Any]) -> None:
+        code = linecache.getline(frame.f_code.co_filename, number).strip()
+        changes = []
+        for name, value in frame.f_locals.items():
+            if isinstance(value, UNSHOWN):
+                continue
+            if name not in before or not _unchanged(before[name], value):
+                changes.append(f"{name} = {_clipped(value)}")
+        self.found.append(Step(number, code, ", ".join(changes)))
+
+
+def _unchanged(before: Any, now: Any) -> bool:
+    try:
+        return before is now or same(before, now)
+    except Exception:  # a reader's object may compare as it likes
+        return False
+
+
+def _clipped(value: Any) -> str:
+    text = short(value)
+    return text if len(text) <= NARROW else f"{text[: NARROW - 1]}…"
+
+
+def as_text(found: list[Step]) -> str:
+    """The steps as lines of text: number, code, what changed."""
+    width = min(50, max((len(step.code) for step in found), default=0))
+    lines = [f"{s.line:4}  {s.code[:width]:{width}}  {s.changes}".rstrip() for s in found]
+    return "\n".join([*lines, f"      (the first {MOST_STEPS} steps)"][: len(lines) + 1]
+                     if len(lines) == MOST_STEPS else lines)  # fmt: skip
