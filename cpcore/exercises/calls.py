@@ -31,6 +31,10 @@ class OutOfTimeError(BaseException):
     """Raised in the reader's code. No Exception, so that `except Exception` does not catch it."""
 
 
+class ComplaintError(Exception):
+    """What an exercise's own player says of an answer, in words that stand for themselves."""
+
+
 @dataclass
 class Outcome:
     """What a call did. error: in words, "" if it returned. flags: floating-point errors met."""
@@ -153,6 +157,8 @@ def explain(error: BaseException, space: Space | None) -> str:
         return "it is not written yet (NotImplementedError)"
     if isinstance(error, SystemExit):
         return "it called exit"
+    if isinstance(error, ComplaintError):
+        return str(error)
     text = str(error).strip().split("\n")[0]
     said = f"it raised {type(error).__name__}" + (f": {text}" if text else "")
     place = _last_line(error.__traceback__, space)

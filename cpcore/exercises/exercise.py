@@ -87,3 +87,13 @@ class Exercise:
     large: Callable[[], Args] | None = None
     most_lines: int | None = None
     commentary: tuple[tuple[int, str], ...] = ()
+
+    def all_claims(self) -> tuple[Claim, ...]:
+        """The claims of Submit: first that the examples come out right."""
+        examples = self.examples
+        shown = Claim(
+            "The examples come out right",
+            lambda: [each.args() for each in examples],
+            check=self.claims[0].check,
+        )
+        return (shown, *self.claims)

@@ -6,6 +6,7 @@ that shows it, never the solution.
 
 import copy
 import inspect
+from dataclasses import replace
 from typing import Any
 
 from cpcore.checks import expected
@@ -14,12 +15,10 @@ from cpcore.exercises.calls import Outcome, guarded, space_of
 from cpcore.exercises.compare import Difference, difference
 from cpcore.exercises.cost import measured, of_model
 from cpcore.exercises.exercise import Answer, Args, Claim, Exercise
+from cpcore.exercises.mistakes import known_mistake
 from cpcore.exercises.results import Failure, RunResult, Shown, Verdict
-from cpcore.exercises.sources import wrong_answer
 from cpcore.exercises.tracing import as_text, steps
 from cpcore.exercises.values import same, short, size
-
-QUICK_S = 0.5  # for wrong answers that are tried to name a mistake
 
 
 def find(name: str) -> Exercise:
@@ -33,11 +32,13 @@ def run(name: str, answer: Answer) -> RunResult:
     """Every example: yours beside the expected one, the first difference and what it means."""
     exercise = find(name)
     _check_callable(answer)
-    shown = [_example(exercise, answer, e.title, e.args()) for e in exercise.examples]
+    examples = exercise.examples
+    mistake = known_mistake(exercise, answer, [example.args() for example in examples])
+    shown = [_example(exercise, answer, e.title, e.args(), mistake) for e in examples]
     first = next((i for i, one in enumerate(shown) if not one.right), 0)
-    args = exercise.examples[first].args()
+    args = examples[first].args()
     trace = as_text(steps(lambda: exercise.play(answer, *args), answer))
-    return RunResult(name, tuple(shown), exercise.examples[first].title, trace)
+    return RunResult(name, tuple(shown), examples[first].title, trace)
 
 
 def judge(answer: Answer, name: str | None = None) -> Verdict:
@@ -45,7 +46,8 @@ def judge(answer: Answer, name: str | None = None) -> Verdict:
     _check_callable(answer)
     exercise = find(getattr(answer, "__name__", "") if name is None else name)
     failure, held, notes = None, 0, ""
-    for claim in exercise.claims:
+    claims = exercise.all_claims()
+    for claim in claims:
         broken, printed = _claim(exercise, claim, answer)
         notes = notes or printed
         if broken is None:
@@ -58,7 +60,7 @@ def judge(answer: Answer, name: str | None = None) -> Verdict:
     if failure is None:
         cost, model = measured(exercise, answer), of_model(exercise)
         failure = _too_long(exercise, cost.lines)
-    return Verdict(exercise.name, held, len(exercise.claims), failure, cost, model, notes)
+    return Verdict(exercise.name, held, len(claims), failure, cost, model, notes)
 
 
 def _check_callable(answer: Any) -> None:
@@ -106,7 +108,7 @@ def call_text(exercise: Exercise, args: Args) -> str:
     return "\n".join(f"{n} = {short(a)}" for n, a in zip(names, args, strict=True))
 
 
-def _example(exercise: Exercise, answer: Answer, title: str, args: Args) -> Shown:
+def _example(exercise: Exercise, answer: Answer, title: str, args: Args, mistake: str) -> Shown:
     kept, text = copy.deepcopy(args), call_text(exercise, args)
     outcome = attempt(exercise, answer, args)
     want = exercise.oracle(*copy.deepcopy(kept))
@@ -117,7 +119,7 @@ def _example(exercise: Exercise, answer: Answer, title: str, args: Args) -> Show
     yours = short(outcome.value, exercise.parts)
     if found is None:
         return Shown(title, text, yours, wanted, "", "", outcome.printed)
-    meaning = _known_mistake(exercise, None, outcome.value, kept) or found.meaning
+    meaning = mistake or found.meaning
     return Shown(title, text, yours, wanted, str(found), meaning, outcome.printed)
 
 
@@ -128,7 +130,8 @@ def _claim(exercise: Exercise, claim: Claim, answer: Answer) -> tuple[Failure | 
         failure, text = judge_case(exercise, claim, answer, args)
         printed = printed or text
         if failure is not None:
-            return failure, printed
+            named = failure.yours and known_mistake(exercise, answer, list(claim.cases()))
+            return replace(failure, meaning=named or failure.meaning), printed
     return None, printed
 
 
@@ -138,7 +141,6 @@ def judge_case(
     answer: Answer,
     args: Args,
     limit_s: float | None = None,
-    name_mistake: bool = True,
 ) -> tuple[Failure | None, str]:
     """One case of one claim: the failure, and what was printed."""
     kept = copy.deepcopy(args)
@@ -150,8 +152,7 @@ def judge_case(
         found = _compare(exercise, claim, outcome.value, kept)
         if found is not None:
             yours, what = short(outcome.value, exercise.parts), str(found)
-            named = name_mistake and _known_mistake(exercise, claim, outcome.value, kept)
-            meaning = named or found.meaning
+            meaning = found.meaning
         elif claim.clean and outcome.flags:
             what = f"numpy met {' and '.join(sorted(outcome.flags))} on the way to the result"
         elif claim.peak is not None and outcome.peak_bytes > claim.peak(*kept):
@@ -174,16 +175,3 @@ def _compare(exercise: Exercise, claim: Claim | None, got: Any, args: Args) -> D
     except Exception:  # a check meets results of any form
         return Difference("result", short(got), "the form that the specification names")
     return Difference("result", short(got), complaint) if complaint else None
-
-
-def _known_mistake(exercise: Exercise, claim: Claim | None, got: Any, args: Args) -> str:
-    """The first wrong answer of the bank that gives the same result here, in words."""
-    for wrong in exercise.wrong:
-        again = attempt(
-            exercise, wrong_answer(exercise, wrong), copy.deepcopy(args), limit_s=QUICK_S
-        )
-        if again.error or _compare(exercise, claim, again.value, args) is None:
-            continue
-        if difference(got, again.value) is None:
-            return f"This is what comes out if {wrong.means}."
-    return ""

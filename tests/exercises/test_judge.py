@@ -131,7 +131,7 @@ def test_a_changed_argument_is_named() -> None:
         (lambda r: (r[0].astype("float32"), *r[1:]), "output: yours dtype float32"),
         (lambda r: (r[0].astype(int), *r[1:]), "output: yours dtype int64"),
         (lambda r: (x for x in r), "a generator"),
-        (lambda r: (r[0] * np.nan, *r[1:]), "output[0, 0]: yours nan, expected 4"),
+        (lambda r: (r[0] * np.nan, *r[1:]), "output[0, 0]: yours nan, expected 16"),
         (lambda r: (r[0], r[1] + 1e-6, r[2]), "sum[0]"),
     ],
 )
@@ -153,8 +153,9 @@ def test_a_failure_shows_the_smallest_input_and_names_a_known_mistake() -> None:
 
     verdict = judged(as_they_are)
     assert verdict.failure is not None
-    assert verdict.failure.call == "acc = output [[2]], sum [1], max [0]\n" \
-        "chunk = output [[3]], sum [1], max [0.6931]"  # fmt: skip
+    assert verdict.failure.call == (
+        "acc = output [[4]], sum [1], max [1.099]\nchunk = output [[8]], sum [1], max [0]"
+    )
     assert "added as they are" in verdict.failure.meaning
 
 

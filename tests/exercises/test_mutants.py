@@ -21,9 +21,9 @@ LIMIT_S = 1.0  # of one call; solutions need milliseconds
 
 def found_by(exercise: Exercise, answer: Answer) -> str | None:
     """The first claim that breaks, None if the answer would be accepted."""
-    for claim in exercise.claims:
+    for claim in exercise.all_claims():
         for args in sorted(claim.cases(), key=lambda case: size(list(case))):
-            failure, _ = judge_case(exercise, claim, answer, args, LIMIT_S, name_mistake=False)
+            failure, _ = judge_case(exercise, claim, answer, args, LIMIT_S)
             if failure is not None:
                 return claim.text
     return None

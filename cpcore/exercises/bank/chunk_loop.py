@@ -59,8 +59,8 @@ RING_ATTENTION = Exercise(
     hints=(
         "Keep one running summary. What must it be before the first chunk, so that merging the "
         "first chunk into it changes nothing?",
-        "Start from the neutral state. For each chunk: summarize it as if it were alone, merge the "
-        "summary into the running one, forget the chunk.",
+        "Start from the neutral state. For each chunk: summarize it as if it were alone, merge "
+        "the summary into the running one, forget the chunk.",
         "Divide once, after the last chunk: output = running output / running sum. "
         "`finalize(state, dtype)` does it and casts once.",
     ),

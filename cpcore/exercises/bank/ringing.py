@@ -1,0 +1,90 @@
+"""A ring in one process, for answers that are written from the view of one rank.
+
+Owns the player: generators take turns, each yields what it sends to the next rank and gets what
+the rank before has sent. It refuses what no real ring would carry.
+"""
+
+import copy
+import inspect
+from collections.abc import Callable, Generator
+from typing import Any
+
+import numpy as np
+
+from cpcore.exercises.bank.inputs import Array
+from cpcore.exercises.calls import ComplaintError
+
+Program = Generator[Any, Any, Any]
+
+
+def play(programs: list[Program], most_hops: int, most_numbers: int) -> list[Any]:
+    """What each rank returns.
+
+    Raises: ComplaintError, in words for the reader, if ranks do not yield equally often, hop more
+        often than `most_hops`, or send more than `most_numbers` numbers at once.
+    """
+    results: dict[int, Any] = {}
+    arrived: list[Any] = [None] * len(programs)
+    for hop in range(most_hops + 1):
+        sent: list[Any] = []
+        for rank, program in enumerate(programs):
+            try:
+                sent.append(copy.deepcopy(program.send(arrived[rank])))
+            except StopIteration as end:
+                results[rank] = end.value
+        if len(results) == len(programs):
+            return [results[rank] for rank in range(len(programs))]
+        if results:
+            done, more = min(results), min(set(range(len(programs))) - set(results))
+            raise ComplaintError(
+                f"after {hop} hops rank {done} has returned while rank {more} still yields: one "
+                "waits for the other for ever"
+            )
+        _check_size(sent, most_numbers)
+        arrived = [sent[rank - 1] for rank in range(len(programs))]
+    raise ComplaintError(f"it hops more than {most_hops} times, which {len(programs)} ranks need")
+
+
+def _check_size(sent: list[Any], most: int) -> None:
+    for rank, payload in enumerate(sent):
+        arrays = payload if isinstance(payload, tuple | list) else (payload,)
+        count = sum(np.size(array) for array in arrays)
+        if count > most:
+            raise ComplaintError(
+                f"rank {rank} sends {count} numbers in one message; one block with its gradient "
+                f"has {most}"
+            )
+
+
+def programs_of(answer: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Program]:
+    """One generator per rank.
+
+    Raises: ComplaintError if the answer never yields.
+    """
+    made = [answer(rank, len(arguments), *args) for rank, args in enumerate(arguments)]
+    for program in made:
+        if not inspect.isgenerator(program):
+            raise ComplaintError("it has no yield, so no rank hears of any other")
+    return made
+
+
+def shards(array: Array, lengths: list[int]) -> list[Array]:
+    """Consecutive rows of these lengths, as copies."""
+    return [part.copy() for part in np.split(array, np.cumsum(lengths)[:-1])]
+
+
+def joined(results: list[Any], count: int, order: Array | None = None) -> tuple[Array, ...]:
+    """The results of all ranks, each of `count` arrays, one after the other or in logical order.
+
+    Raises: ComplaintError if a rank returns something else.
+    """
+    for rank, result in enumerate(results):
+        if not isinstance(result, tuple | list) or len(result) != count:
+            raise ComplaintError(f"rank {rank} does not return a tuple of {count} arrays")
+    try:
+        whole = [np.concatenate(parts) for parts in zip(*results, strict=True)]
+    except ValueError as error:
+        raise ComplaintError(f"the results of the ranks do not fit together: {error}") from None
+    if order is not None and any(len(x) != len(order) for x in whole):
+        raise ComplaintError("a rank returns another number of rows than it owns")
+    return tuple(whole if order is None else (x[np.argsort(order)] for x in whole))
