@@ -1,0 +1,181 @@
+"""How one piece of a block is computed: fused kernels where they apply, plain math elsewhere.
+
+Owns the kernels' traps. They take no mask but the aligned triangle, need Dv = D, die on 0 queries
+or keys, and return an lse of 0 for a row that sees nothing: `blocks` hands them neither empty
+pieces nor such rows. 16-bit inputs are widened on CPUs, so that only the last cast rounds to 16.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from cpcore.checks import expected
+from cpcore.distributed.blocks import Kind
+from cpcore.distributed.state import Stats, accumulate_dtype, finite_or_zero
+
+aten = torch.ops.aten
+Gradients = tuple[Tensor, Tensor, Tensor]
+
+
+class Saved(NamedTuple):
+    """What the backward pass knows of some rows, over all their keys.
+
+    Shapes: dout and out (B, Hq, Q, Dv), lse and delta (B, Hq, Q).
+    """
+
+    dout: Tensor
+    out: Tensor
+    lse: Tensor
+    delta: Tensor
+
+
+class Rule(NamedTuple):
+    """What hides pairs of a piece. visible and keep broadcast to (B, Hq, Q, K), None = all."""
+
+    scale: float
+    triangle: bool = False
+    visible: Tensor | None = None
+    keep: Tensor | None = None
+
+
+class BlockOp(Protocol):
+    """Computes pieces of the kinds it names, forward and backward."""
+
+    name: str
+    kinds: frozenset[Kind]
+
+    def takes(self, q: Tensor, v: Tensor) -> bool:
+        """Whether arrays of this device, dtype and width can be computed."""
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Stats:
+        """The summary of the keys for every row."""
+
+    def gradients(self, q: Tensor, k: Tensor, v: Tensor, saved: Saved, rule: Rule) -> Gradients:
+        """What the piece adds to dq, dk and dv."""
+
+
+class Math:
+    """Scores in full: any mask, dropout, any width and device."""
+
+    name = "math"
+    kinds: frozenset[Kind] = frozenset(("full", "triangle", "masked"))
+
+    def takes(self, q: Tensor, v: Tensor) -> bool:
+        """Always."""
+        return True
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Stats:
+        """As `cpcore.attention_chunk_stats`."""
+        scores = _scores(q, k, rule)
+        top = scores.amax(dim=-1)
+        weights = scores.sub_(finite_or_zero(top)[..., None]).exp_()
+        total = weights.sum(dim=-1)
+        kept = weights if rule.keep is None else weights * rule.keep
+        output = _grouped(kept, k) @ _wide(v)  # (B, Hkv, group·Q, Dv)
+        return Stats(output.reshape(*q.shape[:-1], v.shape[-1]), total, top)
+
+    def gradients(self, q: Tensor, k: Tensor, v: Tensor, saved: Saved, rule: Rule) -> Gradients:
+        """As `cpcore.replay.block_gradients`: exp(scores - lse) is this part of the softmax."""
+        probs = _scores(q, k, rule).sub_(finite_or_zero(saved.lse)[..., None]).exp_()
+        dout = _grouped(_wide(saved.dout), k)
+        dprobs = (dout @ _wide(v).mT).reshape(probs.shape)
+        dropped = probs
+        if rule.keep is not None:
+            dprobs, dropped = dprobs * rule.keep, probs * rule.keep
+        dscores = _grouped(dprobs.sub_(saved.delta[..., None]).mul_(probs), k)
+        dq = (dscores @ _wide(k)).reshape(q.shape).mul_(rule.scale)
+        dk = (dscores.mT @ _grouped(_wide(q), k)).mul_(rule.scale)
+        return dq, dk, _grouped(dropped, k).mT @ dout
+
+
+class FlashCpu:
+    """The fused CPU kernel of torch."""
+
+    name = "flash on CPU"
+    kinds: frozenset[Kind] = frozenset(("full", "triangle"))
+
+    def takes(self, q: Tensor, v: Tensor) -> bool:
+        """CPU tensors with Dv = D."""
+        return q.device.type == "cpu" and v.shape[-1] == q.shape[-1]
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Stats:
+        """The kernel's output is finished: sum 1, relative to its lse."""
+        q, k, v = _wide(q), _wide(k), _wide(v)
+        out, lse = aten._scaled_dot_product_flash_attention_for_cpu(
+            q, k, v, 0.0, rule.triangle, scale=rule.scale
+        )
+        return Stats(out, torch.ones_like(lse), lse)
+
+    def gradients(self, q: Tensor, k: Tensor, v: Tensor, saved: Saved, rule: Rule) -> Gradients:
+        """With output and lse of the whole row the kernel finds this piece's share."""
+        wide = (_wide(x) for x in (saved.dout, q, k, v, saved.out))
+        dq, dk, dv = aten._scaled_dot_product_flash_attention_for_cpu_backward(
+            *wide, saved.lse, 0.0, rule.triangle, scale=rule.scale
+        )
+        return dq, dk, dv
+
+
+class FlashCuda:
+    """The fused CUDA kernel of torch: 16-bit inputs, widths that are a multiple of 8 up to 256."""
+
+    name = "flash on CUDA"
+    kinds: frozenset[Kind] = frozenset(("full", "triangle"))
+
+    def takes(self, q: Tensor, v: Tensor) -> bool:
+        """CUDA tensors of 16 bits with Dv = D and a width the kernel knows."""
+        width = q.shape[-1]
+        fits = v.shape[-1] == width and width % 8 == 0 and width <= 256
+        return q.is_cuda and q.dtype in (torch.float16, torch.bfloat16) and fits
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Stats:
+        """As on the CPU, widened after the kernel: it rounds each piece to 16 bits."""
+        out, lse, *_ = aten._scaled_dot_product_flash_attention(
+            q, k, v, 0.0, rule.triangle, False, scale=rule.scale
+        )
+        return Stats(_wide(out), torch.ones_like(lse), lse)
+
+    def gradients(self, q: Tensor, k: Tensor, v: Tensor, saved: Saved, rule: Rule) -> Gradients:
+        """Lengths are in the shapes and nothing is dropped: the kernel reads no random state."""
+        dout, out = saved.dout.to(q.dtype), saved.out.to(q.dtype)
+        state = torch.zeros(2, dtype=torch.int64, device=q.device)
+        dq, dk, dv = aten._scaled_dot_product_flash_attention_backward(
+            dout, q, k, v, out, saved.lse.contiguous(), None, None, q.shape[-2], k.shape[-2],
+            0.0, rule.triangle, state, state, scale=rule.scale,
+        )  # fmt: skip
+        return _wide(dq), _wide(dk), _wide(dv)
+
+
+MATH, FLASH_CPU, FLASH_CUDA = Math(), FlashCpu(), FlashCuda()
+
+
+def choose(block_op: BlockOp | None, q: Tensor, v: Tensor, dropout: bool) -> Mapping[Kind, BlockOp]:
+    """The operation for each kind of piece, plain math where the wanted one does not apply.
+
+    Raises: ValueError for a block_op that cannot compute these arrays.
+    """
+    if block_op is not None and not block_op.takes(q, v):
+        received = f"{block_op.name} for {q.dtype} on {q.device}, widths {q.shape[-1], v.shape[-1]}"
+        raise expected("block_op", "an operation that takes these arrays", received)
+    fused: tuple[BlockOp, ...] = (FLASH_CPU, FLASH_CUDA)
+    wanted = fused if block_op is None else (block_op,)
+    usable = [op for op in wanted if op.takes(q, v) and not (dropout and op in fused)]
+    kinds: tuple[Kind, ...] = ("full", "triangle", "masked")
+    return {kind: next((op for op in usable if kind in op.kinds), MATH) for kind in kinds}
+
+
+def _scores(q: Tensor, k: Tensor, rule: Rule) -> Tensor:
+    """Scaled scores (B, Hq, Q, K), -inf where hidden."""
+    scores = _grouped(_wide(q) * rule.scale, k) @ _wide(k).mT
+    scores = scores.reshape(*q.shape[:-1], k.shape[-2])
+    return scores if rule.visible is None else scores.masked_fill_(~rule.visible, -torch.inf)
+
+
+def _grouped(rows: Tensor, shared: Tensor) -> Tensor:
+    """(B, Hq, Q, n) -> (B, Hkv, group·Q, n): rows of the heads that share a key head."""
+    return rows.reshape(len(rows), shared.shape[1], -1, rows.shape[-1])
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.to(accumulate_dtype(x.dtype))

@@ -1,0 +1,74 @@
+"""What all ranks must agree on before the first payload message.
+
+Owns the exchange of a digest, and of the full text only when digests differ. A mismatch found
+later would end in C++, or in numbers that mean nothing: here it is one ValueError on every rank.
+"""
+
+import hashlib
+import json
+from functools import lru_cache
+
+from cpcore.checks import expected
+from cpcore.distributed.transport import Transport
+from cpcore.layouts import Layout
+from cpcore.masks import Visibility
+
+TEXT_BYTES = 4096
+
+
+def agree(transport: Transport, facts: dict[str, str], problem: ValueError | None = None) -> None:
+    """Return if every rank brings the same facts and none has a problem of its own.
+
+    Raises: the rank's own problem; else a ValueError that names the first rank with a problem, or
+        the first fact in which two ranks differ, and what each of the two brought.
+    """
+    if transport.cp_size == 1:
+        if problem is not None:
+            raise problem
+        return
+    text = json.dumps({"facts": facts, "problem": "" if problem is None else str(problem)})
+    digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+    words = transport.share(bytes([problem is not None]) + digest)
+    if not any(word[0] for word in words) and len(set(words)) == 1:
+        return
+    padded = text.encode()[:TEXT_BYTES].ljust(TEXT_BYTES)
+    told = [json.loads(word) for word in transport.share(padded)]
+    if problem is not None:
+        raise problem
+    for rank, other in enumerate(told):
+        if other["problem"]:
+            raise ValueError(f"{other['problem']} (on rank {rank})")
+    raise _difference([other["facts"] for other in told])
+
+
+def _difference(told: list[dict[str, str]]) -> ValueError:
+    """The first fact in which a rank differs from rank 0."""
+    for rank, facts in enumerate(told):
+        for name in [*told[0], *facts]:
+            ours, theirs = told[0].get(name, "nothing"), facts.get(name, "nothing")
+            if ours != theirs:
+                return expected(name, f"{ours} as on rank 0", f"{theirs} on rank {rank}")
+    raise AssertionError("digests differ although the facts are equal")
+
+
+@lru_cache(maxsize=64)
+def layout_name(layout: Layout) -> str:
+    """Lengths for a reader, and a digest of every position."""
+    lengths = ", ".join(map(str, layout.lengths[:16]))
+    return f"lengths ({lengths}), positions {_digest(layout.permutation.tobytes())}"
+
+
+@lru_cache(maxsize=64)
+def visibility_name(rule: Visibility | None) -> str:
+    """The rule for a reader; documents and relation by their digest."""
+    if rule is None:
+        return "full"
+    parts = [f"causal {rule.causal}", f"window {rule.window}"]
+    for name, array in (("documents", rule.documents), ("relation", rule.relation)):
+        if array is not None:
+            parts.append(f"{name} {_digest(array.tobytes())}")
+    return ", ".join(parts)
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=6).hexdigest()

@@ -1,0 +1,124 @@
+"""What one rank computes: its rows against one block of keys after another, and the replay.
+
+Owns the rank's running state and its dq, one method per decision so that a fault overrides just
+one. Leaves out where a block comes from (`protocols`) and how a piece is computed (`block_ops`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cpcore.checks import Array
+from cpcore.distributed.block_ops import BlockOp, Rule, Saved
+from cpcore.distributed.blocks import Kind, Piece
+from cpcore.distributed.state import accumulate_dtype, empty_state, finish, merge_
+from cpcore.dropout import Dropout
+from cpcore.masks import Visibility
+
+TILE = 512  # plain math works on tiles of at most TILE × TILE scores per head
+
+
+class Setting(NamedTuple):
+    """What is the same for all blocks of one rank.
+
+    Shapes: heads (Hq,), the global index of each query head: dropout is decided by it.
+    """
+
+    rule: Visibility
+    scale: float
+    ops: Mapping[Kind, BlockOp]
+    dropout: Dropout | None
+    heads: Array
+
+
+class Block(NamedTuple):
+    """Keys and values of one owner: (B, Hkv, K, ·), their positions (K,) and how they are cut."""
+
+    k: Tensor
+    v: Tensor
+    positions: Array
+    pieces: Sequence[Piece]
+
+
+class RankAttention:
+    """The rows of one rank, (B, Hq, c, D), in the order in which it stores them."""
+
+    def __init__(self, q: Tensor, positions: Array, value_width: int, setting: Setting) -> None:
+        self.q, self.positions, self.setting = q, positions, setting
+        self.value_width = value_width
+
+    def start(self) -> None:
+        """Rows that have seen no key."""
+        self.state = empty_state(self.q, self.value_width)
+
+    def attend(self, block: Block) -> None:
+        """Forward: merge what the rows see of the block into their running state."""
+        for rows, keys, op, rule in self._work(block):
+            k, v = block.k[:, :, keys], block.v[:, :, keys]
+            merge_(self.state, rows, op.attend(self.q[:, :, rows], k, v, rule))
+
+    def finish(self) -> tuple[Tensor, Tensor]:
+        """(output, lse) in the accumulate dtype: the one division."""
+        return finish(self.state)
+
+    def start_replay(self, dout: Tensor, out: Tensor, lse: Tensor) -> None:
+        """Take what the forward pass saved; one delta per row stands for all its keys."""
+        self.saved = Saved(dout, out, lse, (dout.to(out.dtype) * out).sum(dim=-1))
+        self.dq = torch.zeros_like(self.q, dtype=accumulate_dtype(self.q.dtype))
+
+    def replay(self, block: Block, dk: Tensor, dv: Tensor) -> None:
+        """Backward: add the block's share to dq here, and to the dk and dv of its owner."""
+        for rows, keys, op, rule in self._work(block):
+            q, k, v = self.q[:, :, rows], block.k[:, :, keys], block.v[:, :, keys]
+            saved = Saved(*(x[:, :, rows] for x in self.saved))
+            shares = op.gradients(q, k, v, saved, rule)
+            for total, share in zip(
+                (self.dq[:, :, rows], dk[:, :, keys], dv[:, :, keys]), shares, strict=True
+            ):
+                total += share
+
+    def _work(self, block: Block) -> Iterator[tuple[slice, slice, BlockOp, Rule]]:
+        """Rows, keys, operation and rule of every part in which some pair is visible."""
+        if not self.q.numel() or not block.k.numel():
+            return  # a batch of none
+        for piece in block.pieces:
+            op = self.setting.ops[piece.kind]
+            if "masked" not in op.kinds:  # a fused kernel takes the piece as it is
+                triangle = Rule(self.setting.scale, triangle=piece.kind == "triangle")
+                yield piece.rows, piece.keys, op, triangle
+                continue
+            for rows in _tiles(piece.rows):
+                for keys in _tiles(piece.keys):
+                    rule = self._masked(piece.kind, rows, block.positions, keys)
+                    if rule is not None:
+                        yield rows, keys, op, rule
+
+    def _masked(self, kind: Kind, rows: slice, k_pos: Array, keys: slice) -> Rule | None:
+        """The rule of a tile, None if all of it is hidden."""
+        q_pos, k_pos, device = self.positions[rows], k_pos[keys], self.q.device
+        visible = None
+        if kind != "full":
+            mask = self.setting.rule.block(q_pos, k_pos)
+            if not mask.any():
+                return None
+            visible = None if mask.all() else torch.from_numpy(mask).to(device)
+        return Rule(self.setting.scale, False, visible, self._keep(q_pos, k_pos))
+
+    def _keep(self, q_pos: Array, k_pos: Array) -> Tensor | None:
+        """The dropout factor of a tile, by global batch entry, head and positions."""
+        dropout = self.setting.dropout
+        if dropout is None:
+            return None
+        batch = np.arange(len(self.q))[:, None, None, None]
+        heads = self.setting.heads[:, None, None]
+        keep = dropout.keep(batch, heads, q_pos[:, None], k_pos)  # (B, Hq, Q, K)
+        factor = torch.from_numpy(keep).to(self.q.device, accumulate_dtype(self.q.dtype))
+        return factor / (1 - dropout.rate)
+
+
+def _tiles(span: slice) -> Iterator[slice]:
+    for start in range(span.start, span.stop, TILE):
+        yield slice(start, min(start + TILE, span.stop))
