@@ -6,6 +6,7 @@ torch, and `import cpcore` does not import this package.
 
 from cpcore.distributed.attention import context_parallel_attention
 from cpcore.distributed.block_ops import FLASH_CPU, FLASH_CUDA, MATH, BlockOp
+from cpcore.distributed.launch import RankError, launch
 from cpcore.distributed.threads import Switchboard, ThreadTransport, run_threads
 from cpcore.distributed.transport import GroupTransport, Message, PeerError, Record, Transport
 
@@ -17,10 +18,12 @@ __all__ = [
     "GroupTransport",
     "Message",
     "PeerError",
+    "RankError",
     "Record",
     "Switchboard",
     "ThreadTransport",
     "Transport",
     "context_parallel_attention",
+    "launch",
     "run_threads",
 ]

@@ -1,0 +1,48 @@
+"""Where a rank is: the phase and step it works on, so that every error can name it.
+
+Owns one sentence per process, since a process is one rank. The launcher reads a copy of it in
+shared memory: a rank that was killed, or that hangs, cannot say where it was.
+"""
+
+from __future__ import annotations
+
+from multiprocessing import RawArray
+from typing import Any
+
+SIZE = 120  # bytes of a place that the launcher can read
+START = "before its first step"
+
+_here = START
+_copy: Any = None
+
+
+def shared() -> Any:
+    """Memory in which the launcher reads a rank's place; made before the rank is started."""
+    memory = RawArray("c", SIZE)
+    memory.value = START.encode()
+    return memory
+
+
+def mirror(memory: Any) -> None:
+    """From now on `memory`, made by `shared`, follows this rank."""
+    global _copy  # one rank, one process, one place
+    _copy = memory
+    at(START)
+
+
+def at(place: str) -> None:
+    """Say where this rank is, such as "forward step 2"."""
+    global _here
+    _here = place
+    if _copy is not None:
+        _copy.value = place.encode()[: SIZE - 1]
+
+
+def place() -> str:
+    """Where this rank is."""
+    return _here
+
+
+def read(memory: Any) -> str:
+    """The place that a rank, alive or dead, last wrote."""
+    return bytes(memory.value).decode(errors="replace")
