@@ -17,6 +17,8 @@ from cpcore.distributed.transport import Transport
 from cpcore.dropout import Dropout
 from cpcore.layouts import Layout
 from cpcore.masks import Visibility
+from cpcore.planner.heads import head_degrees
+from cpcore.schedule import PROTOCOLS
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 Arrays = tuple[Tensor, Tensor, Tensor]
@@ -80,6 +82,10 @@ def checked_call(
         raise expected("dropout", "a Dropout or None", type(dropout).__name__)
     if layout.cp_size != transport.cp_size:
         raise expected("layout", f"{transport.cp_size} ranks like the group", layout.cp_size)
+    if protocol not in (*PROTOCOLS, "all_to_all"):
+        raise expected(
+            "protocol", f"one of {', '.join((*PROTOCOLS, 'all_to_all'))}", repr(protocol)
+        )
     _check_arrays(arrays, layout.lengths[transport.rank], transport)
     query, key, value = arrays
     factor = score_scale(scale, query.shape[-1])
@@ -97,11 +103,22 @@ def checked_call(
         "dropout": repr(dropout),
         "requires_grad": str(gradients),
     }
+    if protocol == "all_to_all":
+        check_heads(query.shape[1], key.shape[1], layout.cp_size)
     ops = choose(block_op, query, value, dropout is not None)
     call = Call(transport, layout, visibility, protocol, factor, dropout, ops, facts)
     for name, array in zip(("query", "key", "value"), arrays, strict=True):
         call.check_finite(name, array)
     return call
+
+
+def check_heads(q_heads: int, kv_heads: int, cp_size: int) -> None:
+    """Raise ValueError unless all_to_all can divide the heads among the ranks."""
+    degrees = head_degrees(q_heads, kv_heads)
+    if cp_size not in degrees:
+        allowed = " or ".join(map(str, degrees))
+        wanted = f"one that divides {q_heads} query heads over {kv_heads} among {cp_size} ranks"
+        raise expected("protocol", wanted, f"all_to_all, which takes {allowed} ranks")
 
 
 def _check_arrays(arrays: Arrays, tokens: int, transport: Transport) -> None:

@@ -1,12 +1,11 @@
 """Attention over a sequence that is split across processes: one autograd function.
 
-Owns the public call and the two passes of a rank: send, compute, merge, wait. The forward pass
-saves the rank's own q, k, v, its output and one lse per row; no probability and no foreign key.
+Owns the public call, its checks before any payload, and the node of autograd. The two passes of a
+rank are `passes` and, by heads, `heads`.
 """
 
 from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor
@@ -16,14 +15,15 @@ from cpcore.checks import expected
 from cpcore.distributed.arguments import Arrays, Call, checked_call
 from cpcore.distributed.block_ops import BlockOp
 from cpcore.distributed.contract import agree
-from cpcore.distributed.plan import Packing, Turn, plan
+from cpcore.distributed.heads import HeadPasses
+from cpcore.distributed.passes import BlockPasses
 from cpcore.distributed.protocols import Exchange
-from cpcore.distributed.rank import Block, RankAttention, Setting
-from cpcore.distributed.state import accumulate_dtype
 from cpcore.distributed.transport import GroupTransport, Transport
 from cpcore.dropout import Dropout
 from cpcore.layouts import Layout
 from cpcore.masks import Visibility
+
+Passes = BlockPasses | HeadPasses
 
 
 def context_parallel_attention(
@@ -46,6 +46,7 @@ def context_parallel_attention(
     computed; in the backward pass they travel again, and each owner's gradients come home. Every
     rank must run the backward pass, also one without tokens or whose rows see nothing.
 
+    protocol: one of those of `schedule`, or "all_to_all", which splits heads instead of keys.
     group: a process group, None = all processes, or a `Transport`. block_op: how full and
     triangular pieces are computed, default the fused kernel of the device where it applies.
 
@@ -68,78 +69,46 @@ def attention_with(
     call, facts, problem = None, {}, None
     try:
         call = checked_call(arrays, transport, *settings)
-        plan(call.layout, call.visibility, call.protocol, call.rank)  # refuses what it cannot do
+        passes = _passes(call, exchange, arrays)  # refuses what the protocol cannot do
         facts = dict(call.facts)
     except ValueError as error:
         problem = error
-    agree(transport, {"phase": "forward", **facts}, problem)
+    agree(transport, "forward", facts, problem)
     assert call is not None
-    out: Tensor = _Attention.apply(*arrays, call, exchange)  # type: ignore[no-untyped-call]
+    out: Tensor = _Attention.apply(*arrays, call, passes)  # type: ignore[no-untyped-call]
     return out
 
 
+def _passes(call: Call, exchange: type[Exchange], arrays: Arrays) -> Passes:
+    q, k, v = arrays
+    if call.protocol == "all_to_all":
+        return HeadPasses(call, q, k)
+    return BlockPasses(call, exchange, k, v)
+
+
 class _Attention(torch.autograd.Function):
-    """Forward over the events of phase "forward", backward over those of "replay" and "return"."""
+    """One node of autograd for both passes, whatever the protocol."""
 
     @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, call: Call, exchange: type[Exchange]
-    ) -> Tensor:
-        q, k, v = (call.clean(x) for x in (q, k, v))
-        rank, moves = _rank(call, q, v), _moves(call, exchange, k, v)
-        rank.start()
-        own = moves.kv.pack(k, v)
-        for turn, message in moves.blocks(moves.plan.forward, own):
-            rank.attend(_block(moves.kv, turn, message))
-        out, lse = rank.finish()
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, call: Call, passes: Passes) -> Tensor:
+        """The rank's rows of the output."""
+        out, saved = passes.forward(call.clean(q), call.clean(k), call.clean(v))
+        lse = saved[-1]
         if torch.isnan(lse).any() or torch.isposinf(lse).any():
             raise expected("query and key", f"finite scores in {lse.dtype}", "an overflow")
-        ctx.call, ctx.exchange = call, exchange
-        ctx.save_for_backward(q, k, v, out, lse)
-        return out.to(q.dtype)
+        ctx.call, ctx.passes = call, passes
+        ctx.save_for_backward(*saved)
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
-        call: Call = ctx.call
-        _agree_again(call, dout)
-        q, k, v, out, lse = ctx.saved_tensors
-        rank, moves = _rank(call, q, v), _moves(call, ctx.exchange, k, v)
-        rank.start_replay(call.clean(dout), out, lse)
-        own, home = moves.kv.pack(k, v), moves.homecoming()
-        for turn, message in moves.blocks(moves.plan.replay, own):
-            share = moves.grad_kv.zeros(len(turn.positions))
-            dk, dv = moves.grad_kv.open(share, len(turn.positions))
-            rank.replay(_block(moves.kv, turn, moves.replayed(message, own)), dk, dv)
-            home.give(turn, share)
-        dk, dv = moves.grad_kv.open(home.finish(), k.shape[2])
-        return rank.dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), None, None
-
-
-def _rank(call: Call, q: Tensor, v: Tensor) -> RankAttention:
-    """The rows of the rank that calls, by their global positions."""
-    heads = np.arange(q.shape[1])
-    setting = Setting(call.rule, call.scale, call.ops, call.dropout, heads)
-    return RankAttention(q, call.layout.owned[call.rank], v.shape[-1], setting)
-
-
-def _moves(call: Call, exchange: type[Exchange], k: Tensor, v: Tensor) -> Exchange:
-    """Its messages: keys and values in their dtype, gradients in the accumulate dtype."""
-    kv = Packing(k.shape[0], k.shape[1], k.shape[3], v.shape[3], k.dtype, k.device)
-    grad_kv = kv._replace(dtype=accumulate_dtype(k.dtype))
-    turns = plan(call.layout, call.visibility, call.protocol, call.rank)
-    return exchange(call.transport, turns, kv, grad_kv)
-
-
-def _block(kv: Packing, turn: Turn, message: Tensor) -> Block:
-    return Block(*kv.open(message, len(turn.positions)), turn.positions, turn.pieces)
-
-
-def _agree_again(call: Call, dout: Tensor) -> None:
-    """All ranks have come to the backward pass of the same call, with usable numbers."""
-    problem = None
-    try:
-        call.check_finite("dout", dout)
-    except ValueError as error:
-        problem = error
-    agree(call.transport, {"phase": "backward", **call.facts}, problem)
+        """The gradients of the rank's own q, k and v."""
+        call, problem = ctx.call, None
+        try:
+            call.check_finite("dout", dout)
+        except ValueError as error:
+            problem = error
+        agree(call.transport, "backward", call.facts, problem)
+        gradients = ctx.passes.backward(ctx.saved_tensors, call.clean(dout))
+        return (*(gradient.to(dout.dtype) for gradient in gradients), None, None)

@@ -6,6 +6,7 @@ later would end in C++, or in numbers that mean nothing: here it is one ValueErr
 
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import lru_cache
 
 from cpcore.checks import expected
@@ -16,8 +17,13 @@ from cpcore.masks import Visibility
 TEXT_BYTES = 4096
 
 
-def agree(transport: Transport, facts: dict[str, str], problem: ValueError | None = None) -> None:
-    """Return if every rank brings the same facts and none has a problem of its own.
+def agree(
+    transport: Transport,
+    phase: str,
+    facts: Mapping[str, str],
+    problem: ValueError | None = None,
+) -> None:
+    """Return if every rank is about to enter this phase with the same facts and no problem.
 
     Raises: the rank's own problem; else a ValueError that names the first rank with a problem, or
         the first fact in which two ranks differ, and what each of the two brought.
@@ -26,13 +32,14 @@ def agree(transport: Transport, facts: dict[str, str], problem: ValueError | Non
         if problem is not None:
             raise problem
         return
-    text = json.dumps({"facts": facts, "problem": "" if problem is None else str(problem)})
+    told_by_us = {"phase": phase, **facts}
+    text = json.dumps({"facts": told_by_us, "problem": "" if problem is None else str(problem)})
     digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-    words = transport.share(bytes([problem is not None]) + digest)
+    words = transport.share(phase, bytes([problem is not None]) + digest)
     if not any(word[0] for word in words) and len(set(words)) == 1:
         return
     padded = text.encode()[:TEXT_BYTES].ljust(TEXT_BYTES)
-    told = [json.loads(word) for word in transport.share(padded)]
+    told = [json.loads(word) for word in transport.share(phase, padded)]
     if problem is not None:
         raise problem
     for rank, other in enumerate(told):

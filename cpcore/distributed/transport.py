@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from cpcore.checks import expected
+from cpcore.distributed import where
 
 
 class Message(NamedTuple):
@@ -66,6 +67,7 @@ class Pending:
         Raises: PeerError, naming the peer, for a message that fails or exceeds the time limit.
         """
         for message, side, wait in self._waits:
+            where.at(f"{message.phase} step {message.step}")
             try:
                 wait()
             except RuntimeError as error:
@@ -99,14 +101,15 @@ class Transport(ABC):
                 self.records += [_record(message, direction, collective) for message in messages]
         return Pending(self, self._start(sends, receives))
 
-    def share(self, word: bytes) -> list[bytes]:
+    def share(self, phase: str, word: bytes) -> list[bytes]:
         """Every rank's word, all of one length, by rank. No payload, hence not recorded."""
+        before = f"agreement before {phase},"
         mine = torch.frombuffer(bytearray(word), dtype=torch.uint8).to(self.device)
         words = [torch.zeros_like(mine) for _ in range(self.cp_size)]
         words[self.rank] = mine
         others = [peer for peer in range(self.cp_size) if peer != self.rank]
-        sends = [Message("agreement", 0, peer, mine) for peer in others]
-        receives = [Message("agreement", 0, peer, words[peer]) for peer in others]
+        sends = [Message(before, 0, peer, mine) for peer in others]
+        receives = [Message(before, 0, peer, words[peer]) for peer in others]
         Pending(self, self._start(sends, receives)).wait()
         return [bytes(each.cpu().numpy()) for each in words]
 

@@ -114,7 +114,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }  # fmt: skip
 # The torch layer stands on the whole core; among themselves its modules may import only these.
 DISTRIBUTED: dict[str, set[str]] = {
-    "transport": set(),
+    "transport": {"where"},
     "threads": {"transport"},
     "contract": {"transport"},
     "state": set(),
@@ -123,10 +123,13 @@ DISTRIBUTED: dict[str, set[str]] = {
     "plan": {"blocks"},
     "protocols": {"plan", "transport"},
     "rank": {"block_ops", "blocks", "state"},
-    "arguments": {"block_ops", "blocks", "contract", "state", "transport"},
+    "arguments": {"block_ops", "blocks", "contract", "transport"},
+    "passes": {"arguments", "plan", "protocols", "rank", "state"},
+    "heads": {"arguments", "plan", "rank", "state", "transport"},
     "attention": {
-        "arguments", "block_ops", "contract", "plan", "protocols", "rank", "state", "transport",
+        "arguments", "block_ops", "contract", "heads", "passes", "protocols", "transport",
     },
+    "faults": {"protocols"},
     "where": set(),
     "child": {"where"},
     "torchrun": {"where"},
