@@ -10,6 +10,9 @@ import sys
 # name -> (module with `main(argv: list[str]) -> int`, what it does)
 COMMANDS: dict[str, tuple[str, str]] = {
     "exercise": ("cpcore.exercises.command", "judges your answer to an exercise"),
+    "lab": ("cpcore.distributed.lab", "the two-owner laboratory on real processes"),
+    "verify": ("cpcore.distributed.verify", "random attention problems on real processes"),
+    "train": ("cpcore.distributed.train", "a language model trained by one process and by several"),
 }
 
 

@@ -35,6 +35,7 @@ class _Run(NamedTuple):
 
     @property
     def last(self) -> int:
+        """The largest position of the run."""
         return self.first + self.stride * (self.stop - self.start - 1)
 
 

@@ -67,7 +67,7 @@ class Pending:
         Raises: PeerError, naming the peer, for a message that fails or exceeds the time limit.
         """
         for message, side, wait in self._waits:
-            where.at(f"{message.phase} step {message.step}")
+            where.step(f"{message.phase} step {message.step}")
             try:
                 wait()
             except RuntimeError as error:

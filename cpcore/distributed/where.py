@@ -12,7 +12,7 @@ from typing import Any
 SIZE = 120  # bytes of a place that the launcher can read
 START = "before its first step"
 
-_here = START
+_here, _step = START, ""
 _copy: Any = None
 
 
@@ -31,16 +31,28 @@ def mirror(memory: Any) -> None:
 
 
 def at(place: str) -> None:
-    """Say where this rank is, such as "forward step 2"."""
-    global _here
-    _here = place
-    if _copy is not None:
-        _copy.value = place.encode()[: SIZE - 1]
+    """Say where this rank is, such as "training step 3"."""
+    global _here, _step
+    _here, _step = place, ""
+    _write()
+
+
+def step(name: str) -> None:
+    """Say which step this is of the place given last, such as "forward step 2"."""
+    global _step
+    _step = name
+    _write()
 
 
 def place() -> str:
-    """Where this rank is."""
-    return _here
+    """Where this rank is: "training step 3, forward step 2"."""
+    known = [part for part in (_here, _step) if part]
+    return ", ".join(known[1:] if known[0] == START and _step else known)
+
+
+def _write() -> None:
+    if _copy is not None:
+        _copy.value = place().encode()[: SIZE - 1]
 
 
 def read(memory: Any) -> str:

@@ -134,6 +134,20 @@ DISTRIBUTED: dict[str, set[str]] = {
     "child": {"where"},
     "torchrun": {"where"},
     "launch": {"child", "torchrun", "where"},
+    "corpus": set(),
+    "model": set(),
+    "training": {"attention", "corpus", "faults", "model", "transport", "where"},
+    "console": {"launch", "torchrun"},
+    "train": {"console", "corpus", "launch", "torchrun", "training"},
+    "player": {"where"},
+    "lab_cells": set(),
+    "lab_ranks": {"attention", "lab_cells", "faults", "player", "transport"},
+    "lab": {"console", "lab_cells", "lab_ranks", "launch", "torchrun"},
+    "bounds": set(),
+    "cases": {"bounds"},
+    "verify": {
+        "attention", "bounds", "cases", "console", "launch", "torchrun", "transport", "where",
+    },
     "__init__": {"attention", "block_ops", "launch", "threads", "transport"},
 }  # fmt: skip
 WRONG_ON_PURPOSE = {"agreements", "pitfalls", "training_pitfalls", "faults", "replay_faults"}
