@@ -105,7 +105,7 @@ def checked_call(
     }
     if protocol == "all_to_all":
         check_heads(query.shape[1], key.shape[1], layout.cp_size)
-    ops = choose(block_op, query, value, dropout is not None)
+    ops = choose(block_op, query, value, factor, dropout is not None)
     call = Call(transport, layout, visibility, protocol, factor, dropout, ops, facts)
     for name, array in zip(("query", "key", "value"), arrays, strict=True):
         call.check_finite(name, array)

@@ -2,7 +2,8 @@
 
 Owns the kernels' traps. They take no mask but the aligned triangle, need Dv = D, die on 0 queries
 or keys, and return an lse of 0 for a row that sees nothing: `blocks` hands them neither empty
-pieces nor such rows. 16-bit inputs are widened on CPUs, so that only the last cast rounds to 16.
+pieces nor such rows. They hide scores before they scale them, and -inf times a scale of -1 or 0 is
+inf or NaN. 16-bit inputs are widened on CPUs, so that only the last cast rounds to 16.
 """
 
 from collections.abc import Mapping
@@ -150,7 +151,9 @@ class FlashCuda:
 MATH, FLASH_CPU, FLASH_CUDA = Math(), FlashCpu(), FlashCuda()
 
 
-def choose(block_op: BlockOp | None, q: Tensor, v: Tensor, dropout: bool) -> Mapping[Kind, BlockOp]:
+def choose(
+    block_op: BlockOp | None, q: Tensor, v: Tensor, scale: float, dropout: bool
+) -> Mapping[Kind, BlockOp]:
     """The operation for each kind of piece, plain math where the wanted one does not apply.
 
     Raises: ValueError for a block_op that cannot compute these arrays.
@@ -160,7 +163,8 @@ def choose(block_op: BlockOp | None, q: Tensor, v: Tensor, dropout: bool) -> Map
         raise expected("block_op", "an operation that takes these arrays", received)
     fused: tuple[BlockOp, ...] = (FLASH_CPU, FLASH_CUDA)
     wanted = fused if block_op is None else (block_op,)
-    usable = [op for op in wanted if op.takes(q, v) and not (dropout and op in fused)]
+    plain = dropout or scale <= 0
+    usable = [op for op in wanted if op.takes(q, v) and not (plain and op in fused)]
     kinds: tuple[Kind, ...] = ("full", "triangle", "masked")
     return {kind: next((op for op in usable if kind in op.kinds), MATH) for kind in kinds}
 

@@ -76,14 +76,14 @@ def drawn(seed: int) -> Drawn:
     seq_len = int(few if rng.random() < 0.15 else many)
     cuts = np.sort(rng.integers(0, seq_len + 1, rng.integers(0, 4))).tolist()
     bounds = np.array([0, *cuts, seq_len])
-    rule = _rule(rng, cell[1], bounds)
+    rule = drawn_rule(rng, cell[1], bounds)
     problem, dropout = _problem(rng, rule, seq_len)
-    layout = _layout(rng, cell[0], cp_size, bounds)
+    layout = drawn_layout(rng, cell[0], cp_size, bounds)
     max_block, tile = [None, None, 1, 2, 3, 50][rng.integers(6)], [512, 512, 2, 3][rng.integers(4)]
     return Drawn(seed, cell, layout, rule, problem, dropout, max_block, tile)
 
 
-def _layout(rng: np.random.Generator, kind: str, cp_size: int, bounds: Array) -> Layout:
+def drawn_layout(rng: np.random.Generator, kind: str, cp_size: int, bounds: Array) -> Layout:
     seq_len = int(bounds[-1])
     cuts = np.sort(rng.integers(0, seq_len + 1, cp_size - 1))
     if kind == "from_lengths":
@@ -99,7 +99,7 @@ def _layout(rng: np.random.Generator, kind: str, cp_size: int, bounds: Array) ->
     return layout
 
 
-def _rule(rng: np.random.Generator, kind: str, bounds: Array) -> dict[str, Any] | None:
+def drawn_rule(rng: np.random.Generator, kind: str, bounds: Array) -> dict[str, Any] | None:
     seq_len = int(bounds[-1])
     causal, window = bool(rng.integers(2)), int(rng.integers(1, 7))
     if kind == "full":
