@@ -43,7 +43,7 @@ def in_float64(problem: Problem) -> Problem:
 
 def wrong_messages(case: RankCase, rank: int, ran: Ran) -> list[str]:
     """In what the recorded messages differ from the schedule and from the ledger."""
-    events = [e for e in schedule(case.layout, case.visibility, protocol=case.protocol)]
+    events = list(schedule(case.layout, case.visibility, protocol=case.protocol))
     mine = [event for event in events if event.rank == rank]
     wrong = []
     if _recorded(ran) != _planned(mine, _token(case)):

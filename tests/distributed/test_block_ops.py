@@ -1,0 +1,107 @@
+"""Which operation computes a piece, and that each operation computes the same."""
+
+import numpy as np
+import pytest
+import torch
+
+from cpcore import Visibility, from_lengths, zigzag
+from cpcore.distributed import FLASH_CPU, MATH, context_parallel_attention, run_threads
+from cpcore.distributed.block_ops import Math, Rule, Saved, choose
+from cpcore.distributed.state import Stats
+from cpcore.distributed.transport import Transport
+
+
+def normal(seed: int, *shape: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).standard_normal(shape)).to(dtype)
+
+
+def summaries(q_heads: int, triangle: bool) -> list[tuple[torch.Tensor, ...]]:
+    """(output, lse, dq, dk, dv) of one piece by the kernel and by plain math."""
+    q, k = normal(0, 2, q_heads, 7, 4), normal(1, 2, 2, 7, 4)
+    v, dout = normal(2, 2, 2, 7, 4), normal(3, 2, q_heads, 7, 4)
+    mask = torch.ones(7, 7, dtype=torch.bool).tril() if triangle else None
+    found = []
+    for op, rule in ((FLASH_CPU, Rule(0.5, triangle)), (MATH, Rule(0.5, visible=mask))):
+        output, total, top = op.attend(q, k, v, rule)
+        out, lse = output / total[..., None], top + total.log()
+        saved = Saved(dout, out, lse, (dout * out).sum(dim=-1))
+        found.append((out, lse, *op.gradients(q, k, v, saved, rule)))
+    return found
+
+
+@pytest.mark.parametrize("q_heads", [2, 6])
+@pytest.mark.parametrize("triangle", [False, True])
+def test_kernel_and_plain_math_give_one_summary_and_one_gradient(
+    q_heads: int, triangle: bool
+) -> None:
+    kernel, plain = summaries(q_heads, triangle)
+    for one, other in zip(kernel, plain, strict=True):
+        # Sums of at most 7 · 3 numbers of size 1: a hundred roundings are far below this.
+        assert torch.allclose(one, other, rtol=0, atol=1e-13)
+
+
+class Counting(Math):
+    """Plain math that counts what it was asked to compute."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, rule: Rule) -> Stats:
+        self.calls += 1
+        return super().attend(q, k, v, rule)
+
+
+def test_an_injected_operation_computes_every_piece() -> None:
+    layout = zigzag(16, 2)
+    ops = [Counting(), Counting()]
+
+    def worker(transport: Transport) -> torch.Tensor:
+        q = k = v = normal(transport.rank, 1, 1, 8, 4)
+        return context_parallel_attention(
+            q, k, v, layout=layout, visibility=Visibility(), group=transport,
+            block_op=ops[transport.rank],
+        )  # fmt: skip
+
+    run_threads(worker, 2)
+    # Rank 0 cuts its own block in three; the runs of rank 1 meet, so that it cuts nothing.
+    assert [op.calls for op in ops] == [4, 2]
+
+
+@pytest.mark.parametrize(
+    ("value_width", "scale", "dropout"), [(3, 1.0, False), (4, -1.0, False), (4, 1.0, True)]
+)
+def test_the_kernel_is_left_alone_where_it_is_wrong(
+    value_width: int, scale: float, dropout: bool
+) -> None:
+    """Dv ≠ D it cannot read; hidden scores of -inf times a negative scale would be +inf."""
+    q, v = normal(0, 1, 1, 3, 4), normal(0, 1, 1, 3, value_width)
+    assert set(choose(None, q, v, scale, dropout).values()) == {MATH}
+    assert choose(None, q, q, 1.0, False)["triangle"] is FLASH_CPU
+
+
+def test_an_operation_that_cannot_take_the_arrays_is_refused() -> None:
+    q, v = normal(0, 1, 1, 3, 4), normal(0, 1, 1, 3, 3)
+    with pytest.raises(ValueError, match="block_op: expected an operation that takes these arrays"):
+        choose(FLASH_CPU, q, v, 1.0, False)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_16_bit_results_are_rounded_once(dtype: torch.dtype) -> None:
+    """The result is the float32 result of the same numbers, cast: nothing else is rounded."""
+    layout, rule = from_lengths([5, 0, 3]), Visibility()
+    arrays = [normal(n, 1, 4, 8, 8, dtype=dtype) for n in range(4)]
+
+    def worker(transport: Transport, widen: bool) -> list[torch.Tensor]:
+        index = torch.from_numpy(layout.owned[transport.rank].copy())
+        q, k, v, dout = (x[:, :, index].to(torch.float32 if widen else dtype) for x in arrays)
+        leaves = [x.requires_grad_() for x in (q, k[:, :2], v[:, :2])]
+        leaves = [x.detach().requires_grad_() for x in leaves]
+        out = context_parallel_attention(*leaves, layout=layout, visibility=rule, group=transport)
+        out.backward(dout)
+        return [out.detach(), *(x.grad for x in leaves if x.grad is not None)]
+
+    for narrow, wide in zip(run_threads(worker, 3, False), run_threads(worker, 3, True),
+                            strict=True):  # fmt: skip
+        for got, wanted in zip(narrow, wide, strict=True):
+            assert got.dtype == dtype
+            assert torch.equal(got, wanted.to(dtype))
