@@ -112,8 +112,9 @@ def _end_with_parent(alive: Connection, folder: Path) -> None:
 def _fail(folder: Path, rank: int, error: BaseException) -> NoReturn:
     """Leave the error for the parent, and end without waiting for any peer."""
     told = "".join(traceback.format_exception(error))
-    kind, message = type(error).__name__, str(error) or "no message"
-    failure = Failure(rank, where.place(), kind, message, told, time.monotonic())
+    place, kind = where.place(), type(error).__name__
+    message = str(error).removeprefix(f"rank {rank}, {place}: ") or "no message"
+    failure = Failure(rank, place, kind, message, told, time.monotonic())
     with contextlib.suppress(OSError):
         _write(folder / f"error-{rank}", failure._replace(error=_portable(error)))
     sys.stdout.flush()

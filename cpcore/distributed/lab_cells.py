@@ -6,6 +6,7 @@ processes (`lab_ranks`) and verdicts (`lab`).
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -68,9 +69,7 @@ class Cell(NamedTuple):
     @property
     def events(self) -> list[Event]:
         """The whole schedule, all ranks."""
-        return list(
-            schedule(self.layout, self.rule, protocol=self.protocol, max_block=BLOCKS[self.block])
-        )
+        return _events(self)
 
     @property
     def lost(self) -> tuple[int, int] | None:
@@ -86,6 +85,12 @@ class Cell(NamedTuple):
         return INPUTS["dout"][positions] / (max(1, len(positions)) if own else POSITIONS)
 
 
+@cache
+def _events(cell: Cell) -> list[Event]:
+    block = BLOCKS[cell.block]
+    return list(schedule(cell.layout, cell.rule, protocol=cell.protocol, max_block=block))
+
+
 def cells(cp_size: int | None = None) -> list[Cell]:
     """Every experiment, or those for this many ranks."""
     found = []
@@ -97,6 +102,7 @@ def cells(cp_size: int | None = None) -> list[Cell]:
     return found
 
 
+@cache
 def reference(visibility: str) -> dict[str, Array]:
     """All results of the whole sequence, by torch autograd; the loss is Σ dout · output / 5."""
     everything = np.arange(POSITIONS)

@@ -6,6 +6,7 @@ Owns starting, watching and ending. What a rank does is `child`; what it compute
 from __future__ import annotations
 
 import contextlib
+import importlib
 import math
 import multiprocessing
 import pickle
@@ -75,6 +76,9 @@ def launch(
     method = _start_method() if start is None else start
     if method not in STARTS:
         raise expected("start", f"one of {', '.join(STARTS)} or None", repr(start))
+    if method == "fork":
+        # Every first backward pass imports it, for seconds: once here, not once in each rank.
+        importlib.import_module("torch.fx.experimental.symbolic_shapes")
     deadline = time.monotonic() + limit_s
     with _Team(size, worker, args, limit_s / 2, method, backend) as team:
         team.start()

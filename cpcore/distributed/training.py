@@ -7,7 +7,7 @@ four ways to do one of these wrongly. Leaves out the comparison of runs: that is
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -30,11 +30,8 @@ from cpcore.masks import Visibility
 from cpcore.training_pitfalls import shift_after_shard
 
 Array = NDArray[Any]
-LAYOUTS: dict[str, Callable[[int, int], Layout]] = {
-    "zigzag": zigzag,
-    "contiguous": contiguous,
-    "striped": striped,
-}
+LAYOUTS: dict[str, Callable[[int, int], Layout]]
+LAYOUTS = {"zigzag": zigzag, "contiguous": contiguous, "striped": striped}
 # name -> what is wrong; each is right on one rank
 SWITCHES = {
     "local_positions": "rotary counts from 0 on every rank",
@@ -103,9 +100,7 @@ def train_rank(
         mine = layout.owned[rank]
         tokens = torch.from_numpy(sequence.tokens[mine])
         labels = torch.from_numpy(_labels(sequence, layout, switch)[rank])
-        positions = torch.from_numpy(mine.copy())
-        if switch == "local_positions":
-            positions = torch.arange(len(mine))
+        positions = torch.tensor(range(len(mine)) if switch == "local_positions" else mine)
         attend = _sharded_attention(layout, sequence, recipe.protocol, switch)
         logits = model(tokens, positions, attend)
         total = functional.cross_entropy(logits, labels, ignore_index=IGNORE, reduction="sum")
@@ -125,21 +120,31 @@ def _run(
 ) -> Trained:
     """All steps. `gradients` leaves them in the model and returns the loss."""
     model = Model(recipe.shape, getattr(torch, recipe.dtype), recipe.seed)
-    optimizer = torch.optim.SGD(
-        model.parameters(), lr=recipe.learning_rate, momentum=recipe.momentum
-    )
+    velocity = [torch.zeros_like(p) for p in model.parameters()]
     stops = saved_steps(recipe.steps)
     losses, weights = [], {0: _vector(model)} if keep else {}
-    stream: Iterator[Sequence] = sequences(documents, recipe.seq_len, recipe.seed)
-    for step, sequence in enumerate(islice(stream, recipe.steps), start=1):
+    stream = islice(sequences(documents, recipe.seq_len, recipe.seed), recipe.steps)
+    for step, sequence in enumerate(stream, start=1):
         where.at(f"training step {step}")
-        optimizer.zero_grad()
+        model.zero_grad()
         losses.append(gradients(model, sequence))
-        optimizer.step()
+        _descend(model, velocity, recipe)
         if keep and step in stops:
             weights[step] = _vector(model)
     digest = hashlib.sha256(_vector(model).tobytes()).hexdigest()
     return Trained(losses, weights, digest)
+
+
+@torch.no_grad()
+def _descend(model: Model, velocity: list[Tensor], recipe: Recipe) -> None:
+    """Gradient descent with momentum, in four lines: torch.optim takes seconds to import.
+
+    No Adam: it divides by the size of a gradient, so that rounding of a tiny one would grow.
+    """
+    for weight, speed in zip(model.parameters(), velocity, strict=True):
+        if weight.grad is not None:
+            speed.mul_(recipe.momentum).add_(weight.grad)
+            weight.sub_(recipe.learning_rate * speed)
 
 
 def _labels(sequence: Sequence, layout: Layout, switch: str | None) -> list[Array]:
