@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from cpcore.checks import expected, score_scale
+from cpcore.attention_checks import score_scale
+from cpcore.checks import expected
 from cpcore.distributed.block_ops import BlockOp, choose
 from cpcore.distributed.blocks import Kind
 from cpcore.distributed.contract import layout_name, visibility_name
