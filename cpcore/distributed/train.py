@@ -78,17 +78,19 @@ def train(
     ranks: list[int],
     switches: list[str],
     *,
+    documents: list[bytes] | None = None,
     time_limit_s: float = 120.0,
     say: Callable[[str], None] = lambda line: None,
 ) -> dict[str, Any]:
     """The report: the reference, a run for each number of ranks, and one for each switch.
 
     Switches are tried on the largest number of ranks; on one rank none of them does harm.
+    documents: what is learned, default the text of the book.
 
     Raises: ValueError for a recipe that no run can follow.
     """
     _check(recipe, ranks, switches)
-    documents = prose()
+    documents = prose() if documents is None else documents
     reference = alone(recipe, documents, time_limit_s)
     say(f"one process: loss {reference.losses[0]:.4f} to {reference.losses[-1]:.4f}")
     plans = [(size, None) for size in ranks] + [(max(ranks), switch) for switch in switches]
