@@ -60,7 +60,8 @@ def folded(summary: str, *parts: str, unfolded: bool = False) -> str:
 
 def link(text: str, url: str) -> str:
     """A link to a public report."""
-    return f'<a href="{escape(url)}">{escape(text, quote=False)}</a>'
+    target = f'href="{escape(url)}" rel="noopener noreferrer"'
+    return f"<a {target}>{escape(text, quote=False)}</a>"
 
 
 def frame(*parts: str) -> str:
