@@ -10,6 +10,7 @@ import sys
 # name -> (module with `main(argv: list[str]) -> int`, what it does)
 COMMANDS: dict[str, tuple[str, str]] = {
     "exercise": ("cpcore.exercises.command", "judges your answer to an exercise"),
+    "museum": ("cpcore.museum.command", "wrong rings to diagnose, as in chapter 11"),
     "lab": ("cpcore.distributed.lab", "the two-owner laboratory on real processes"),
     "verify": ("cpcore.distributed.verify", "random attention problems on real processes"),
     "train": ("cpcore.distributed.train", "a language model trained by one process and by several"),

@@ -25,7 +25,7 @@ def test_importing_the_museum_loads_neither_torch_nor_plotting_nor_widgets() -> 
 
 def test_nothing_else_of_the_package_imports_the_museum() -> None:
     for path in PACKAGE.rglob("*.py"):
-        if path not in MODULES:
+        if path not in MODULES and path.name != "__main__.py":  # which names every command
             assert "cpcore.museum" not in path.read_text(encoding="utf-8"), path.name
 
 
