@@ -175,7 +175,7 @@ def stats_parts(argument: str, output: Array, total: Array, top: Array) -> None:
         raise expected(f"{argument}.sum", "finite numbers of at least 0", "others")
     seen = total > 0
     for name, part in (("max", top[..., None]), ("output", output)):
-        if not np.isfinite(part[seen]).all():
+        if not (np.isfinite(part).all() or np.isfinite(part[seen]).all()):  # the first is cheaper
             raise expected(
                 f"{argument}.{name}", "finite numbers where the sum is above 0", "others"
             )
