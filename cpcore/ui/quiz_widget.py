@@ -9,7 +9,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from cpcore.ui.quiz import Quiz, marked, plain, reason, settled
+from cpcore.ui.quiz import Quiz, marked, plain, reason
 from cpcore.ui.quiz_data import Question
 
 STYLE = """<style>
@@ -49,8 +49,10 @@ class Asked:
             return
         if place not in self.tried and not self.solved:
             self.tried.append(place)
-        where = settled(self.question.section)
-        self.said.value = f"{reason(self.question.choices[place])} {where}"
+        where = marked(self.question.section)  # no link: notebooks have other anchors
+        self.said.value = (
+            f"{reason(self.question.choices[place])} See the section <em>{where}</em>."
+        )
 
     def clear(self) -> None:
         """Forget what was tried."""

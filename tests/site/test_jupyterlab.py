@@ -15,7 +15,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 
-from cpcore.ui import catalogue
+from cpcore.ui import catalogue, quiz
+from cpcore.ui.quiz import plain
 from scripts.build import ROOT
 from tests.support.browser import visiting
 
@@ -118,6 +119,17 @@ def chapters_with(name: str) -> list[str]:
             if mark in path.read_text(encoding="utf-8").replace('\\\\"', '\\"')]  # fmt: skip
 
 
+def answers_a_question(page: Page, chapter: str) -> None:
+    """The first question of the quiz says why a checked answer is right, and counts it."""
+    box, question = page.locator(".cp-live-quiz"), quiz(chapter).questions[0]
+    choice = question.choices[question.right]
+    box.scroll_into_view_if_needed()
+    box.get_by_role("radio", name=plain(choice.text), exact=True).check()
+    box.get_by_role("button", name="Check", exact=True).first.click()
+    box.get_by_text(plain(choice.why)).wait_for()
+    assert box.get_by_text("1 of ").inner_text().endswith("right, 1 at the first try.")
+
+
 @pytest.mark.parametrize("name", ["merge-stepper", "laboratory"])
 def test_a_notebook_runs_and_a_moved_control_redraws_its_picture(
     browser: Browser, lab: tuple[str, str], name: str
@@ -151,4 +163,5 @@ def test_a_notebook_runs_and_a_moved_control_redraws_its_picture(
         page.wait_for_function(
             "([e, text]) => e.innerHTML.includes(text)", arg=[box.element_handle(), wanted]
         )
+        answers_a_question(page, notebook[:2])
         assert not seen.outside

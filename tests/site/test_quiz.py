@@ -104,6 +104,7 @@ def test_each_choice_by_mouse_gets_its_reason_and_the_section_that_settles_it(
             heading = page.locator(f'section[id="{href[1:]}"] > :is(h1, h2, h3)' if href else "x")
             assert heading.inner_text().rstrip("#") == curly(question.section)
         assert score(page) == f"{total} of {total} right, 0 at the first try."
+        assert page.url == f"{address}book/{name}.html", "no answer leaves the page"
         assert not seen.complaints
         assert not seen.outside
 
@@ -289,6 +290,7 @@ def test_what_other_versions_have_stored_is_left_out(
         nodes = questions_of(page)
         assert score(page) == f"0 of {len(nodes)} right, 0 at the first try."
         assert page.locator(".cp-quiz input:checked").count() == 0
+        assert "".join(said(node) for node in nodes) == ""
         assert not seen.complaints
 
 
