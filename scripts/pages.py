@@ -42,7 +42,7 @@ WORDS_PER_MINUTE = 180
 MINUTES_PER_CELL = 0.5  # read it, run it, compare the output with the prediction
 MINUTES_PER_EXPLORABLE = 3
 MINUTES_PER_EXERCISE = 8
-MINUTES_PER_QUIZ = 5  # six or seven questions
+MINUTES_PER_QUIZ = 5  # six to eight questions
 QUIZ = re.compile(r'^quiz\("\d\d"\)$', re.MULTILINE)  # as a cell shows one
 EXPLORABLES = {name.replace("-", "_") for name in catalogue}  # as a cell's last line shows one
 

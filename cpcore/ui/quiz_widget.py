@@ -47,7 +47,7 @@ class Asked:
         if place is None:
             self.said.value = "Choose an answer first."
             return
-        if place not in self.tried and not self.solved:
+        if place not in self.tried:
             self.tried.append(place)
         where = marked(self.question.section)  # no link: notebooks have other anchors
         self.said.value = (

@@ -32,7 +32,7 @@ MISSTATEMENTS = {
     "a separate softmax per block will do": ("02", "every-v"),
     "a rank can do with its own keys": ("01", "alone"),
     "local numbers are enough for a causal mask": ("05", "from-zero"),
-    "groups may be combined without looking at the topology": ("09", "nodes"),
+    "groups may be combined without looking at the topology": ("09", "tensor"),
 }
 all_questions = pytest.mark.parametrize(("chapter", "question"), QUESTIONS, ids=IDS)
 
