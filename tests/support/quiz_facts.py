@@ -24,6 +24,7 @@ from cpcore import (
     ledger,
     loss,
     merge_chunk_stats,
+    museum,
     per_document,
     pitfalls,
     planner,
@@ -41,6 +42,7 @@ ONE = np.ones((1, 1))
 CAUSAL = Visibility()
 llama8, llama405 = planner.model_shape("Llama 3.1 8B"), planner.model_shape("Llama 3.1 405B")
 llama2 = planner.model_shape("Llama 2 7B")
+llama70 = planner.model_shape("Llama 3.1 70B")
 h100 = planner.hardware("H100")
 F, net = 0.6 * h100.peak_flops_per_s, h100.network_bytes_per_s
 
@@ -191,10 +193,12 @@ def stuck_calls(*, leaves: bool) -> int:
 
 
 def messages_delivered(order: str) -> int:
-    """Messages of one hop of a ring of four, all sending first or posting both calls."""
+    """Messages of one hop of a ring of four: all send first, receive first, or post both calls."""
     send, recv = (
         [(kind, (r + by) % 4) for r in range(4)] for kind, by in (("send", 1), ("recv", -1))
     )
+    if order == "receive":
+        send, recv = recv, send
     calls = zip(send, recv, strict=True)
     return play([[{s, r}] if order == "both" else [{s}, {r}] for s, r in calls])[0]
 
@@ -445,3 +449,28 @@ def decode_pairs_bytes(model: Any, ranks: int) -> int:
 def decode_send_s(model: Any, ranks: int) -> float:
     """Seconds in which those pairs of all layers leave a rank, inside a node."""
     return model.layers * decode_pairs_bytes(model, ranks) / h100.node_bytes_per_s
+
+
+# Chapters 11 and 13
+
+CHECKLIST, EXHIBITS, failed = museum.CHECKLIST, museum.EXHIBITS, museum.failed
+
+
+def suspects(**seen: bool) -> set[str]:
+    """Exhibits that fail the checks given as True and pass those given as False."""
+    return {
+        name
+        for name in museum.EXHIBITS
+        if all((c in failed(name)) == bad for c, bad in seen.items())
+    }
+
+
+def fails_with(fault: str) -> list[str]:
+    """Checks that a system fails whose only fault is one of `simulate`."""
+    system = type("Faulty", (museum.System,), {"fault": fault})()
+    return [name for name, seen in museum.examine(system).items() if not seen.passed]
+
+
+def blind(fault: Any) -> list[str]:
+    """Results that still equal those of one device."""
+    return [name for name, right in results_of(fault).items() if right]
