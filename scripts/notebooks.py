@@ -62,6 +62,7 @@ def execute(notebook: Any, folder: Path) -> None:
     from nbclient import NotebookClient
 
     os.environ["CPCORE_STATIC"] = "1"  # stored outputs hold no widget view
+    os.environ["CPCORE_PROGRESS"] = "off"  # nor what anybody has solved
     NotebookClient(
         notebook,
         timeout=CELL_LIMIT_S,

@@ -17,8 +17,9 @@ import nbformat
 from pybtex.database import parse_file
 from pybtex.richtext import Text
 
+from cpcore.exercises import catalogue as bank
 from cpcore.ui import catalogue
-from scripts import question_pages, sheet
+from scripts import exercises, question_pages, sheet
 
 ROOT = Path(__file__).resolve().parent.parent
 BOOK = ROOT / "book"
@@ -124,7 +125,9 @@ def chapter_table() -> str:
     for path in sorted(BOOK.glob("*.ipynb")):
         notebook = nbformat.read(path, as_version=4)
         title = re.sub(r"^# ", "", notebook.cells[0].source.split("\n")[0])
-        read, work = minutes(counts(notebook))
+        own = path == exercises.PATH  # whose exercises name their own minutes
+        read, work = minutes(counts(exercises.frame(notebook) if own else notebook))
+        work += sum(each.minutes for each in bank.values()) if own else 0
         rows.append(f"| [{title}]({path.name}) | {read} min | {work} min |")
     return "\n".join(rows)
 

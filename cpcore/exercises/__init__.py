@@ -10,6 +10,7 @@ from cpcore.exercises.bank import catalogue
 from cpcore.exercises.exercise import Answer, Exercise
 from cpcore.exercises.hints import Hints, hint
 from cpcore.exercises.judging import find, judge, run
+from cpcore.exercises.overview import Overview, overview
 from cpcore.exercises.results import RunResult, Verdict
 from cpcore.exercises.sources import specification, starter
 
@@ -41,12 +42,14 @@ def begin(name: str) -> str:
 __all__ = [
     "Exercise",
     "Hints",
+    "Overview",
     "RunResult",
     "Verdict",
     "begin",
     "catalogue",
     "hint",
     "judge",
+    "overview",
     "progress",
     "run",
     "specification",

@@ -10,9 +10,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from cpcore.exercises import begin, catalogue, hint, progress, run, specification, starter, submit
+from cpcore.exercises import (
+    Overview,
+    begin,
+    catalogue,
+    hint,
+    overview,
+    progress,
+    run,
+    specification,
+    starter,
+    submit,
+)
 from cpcore.exercises.calls import guarded
 from cpcore.exercises.exercise import Answer
+from cpcore.exercises.hints import Hints
 
 ACCEPTED, REJECTED, MISUSED = 0, 1, 2
 
@@ -42,7 +54,7 @@ def main(argv: list[str]) -> int:
     for asked, act in _actions(args):
         if asked:
             return _told(act)
-    print(f"name: expected an exercise, one of\n{listing()}")
+    print(f"name: expected an exercise, one of\n{overview()}")
     return MISUSED
 
 
@@ -50,7 +62,7 @@ def _actions(args: argparse.Namespace) -> list[tuple[Any, Callable[[], object]]]
     """Each action with whether it is asked for; the first counts."""
     name, one = args.name, args.name is not None
     return [
-        (args.list, listing),
+        (args.list, overview),
         (args.export, progress.export_text),
         (args.take, lambda: progress.import_text(args.take.read_text(encoding="utf-8"))),
         (args.reset, progress.reset),
@@ -71,25 +83,13 @@ def _told(act: Callable[[], object]) -> int:
         print(error)
         return MISUSED
     print(str(said).rstrip()) if str(said).strip() else None
-    return ACCEPTED if isinstance(said, str) or bool(said) else REJECTED
+    return ACCEPTED if isinstance(said, str | Overview | Hints) or bool(said) else REJECTED
 
 
 def _known(name: str) -> bool:
     if name not in catalogue:
         raise ValueError(f"name: expected one of {', '.join(catalogue)}, received {name!r}")
     return True
-
-
-def listing() -> str:
-    """Every exercise: solved or not, hints used, level, minutes, title."""
-    entries, lines = progress.load(), []
-    for name, each in catalogue.items():
-        entry = entries.get(name, {})
-        mark = "solved" if entry.get("solved") else ""
-        used = f"{entry['hints']} hints" if entry.get("hints") else ""
-        time = f"{each.minutes:2} min"
-        lines.append(f"{name:22} {each.level:8} {time}  {mark:6} {used:7} {each.title}".rstrip())
-    return "\n".join(lines)
 
 
 def about(name: str) -> str:

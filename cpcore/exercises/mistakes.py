@@ -24,9 +24,15 @@ def known_mistake(exercise: Exercise, answer: Answer, cases: list[Args]) -> str:
     right = _results(exercise, exercise.oracle, cases, call)
     if mine is None or right is None or _alike(mine, right):
         return ""
-    means = {wrong.means for wrong in exercise.wrong if _alike(
-        mine, _results(exercise, wrong_answer(exercise, wrong), cases))}  # fmt: skip
-    return f"This is what comes out if {means.pop()}." if len(means) == 1 else ""
+    found = [
+        wrong
+        for wrong in exercise.wrong
+        if _alike(mine, _results(exercise, wrong_answer(exercise, wrong), cases))
+    ]
+    if len(found) != 1:
+        return ""
+    seen = f" (seen in {found[0].seen_in})" if found[0].seen_in else ""
+    return f"This is what comes out if {found[0].means}{seen}."
 
 
 def _results(

@@ -2,7 +2,8 @@
 
 Owns the form, which the page keeps in its local storage and Jupyter in a file of the user's data
 folder: {"version": 1, "exercises": {NAME: {"solved": true, "hints": 2, "started": 0}}}.
-CPCORE_PROGRESS names another file. A file that cannot be read or written never stops an exercise.
+CPCORE_PROGRESS names another file, or "off" to keep nothing. A file that cannot be read or written
+never stops an exercise.
 """
 
 import json
@@ -31,10 +32,14 @@ def path() -> Path:
     return Path(folder) / "cpcore" / "progress.json"
 
 
+def _off() -> bool:
+    return os.environ.get("CPCORE_PROGRESS") == "off"
+
+
 def load() -> Entries:
     """Entry by exercise; empty if there is no file, or none that can be read."""
     try:
-        return parse(path().read_text(encoding="utf-8"))
+        return {} if _off() else parse(path().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
 
@@ -71,6 +76,8 @@ def text(entries: Entries) -> str:
 
 def store(entries: Entries) -> str:
     """Write the file; returns "" or, in words, why it was not written."""
+    if _off():
+        return ""
     target = path()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +92,7 @@ def store(entries: Entries) -> str:
 
 def _set_broken_aside(target: Path) -> None:
     """A file that is not ours to understand is renamed, not overwritten."""
-    if target.exists():
+    if target.is_file():
         try:
             parse(target.read_text(encoding="utf-8"))
         except ValueError:

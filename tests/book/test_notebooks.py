@@ -83,8 +83,14 @@ BROKEN: list[tuple[Callable[[Any], list[str]], Change]] = [
 ]
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-@pytest.mark.parametrize("rule", chapters.RULES, ids=lambda rule: rule.__name__)
+def rules(path: Path) -> list[Callable[[Any], list[str]]]:
+    return chapters.COLLECTION_RULES if path.stem in chapters.COLLECTIONS else chapters.RULES
+
+
+@pytest.mark.parametrize(
+    ("path", "rule"),
+    [pytest.param(p, r, id=f"{p.stem}-{r.__name__}") for p in PATHS for r in rules(p)],
+)
 def test_a_chapter_keeps_the_rule(path: Path, rule: Callable[[Any], list[str]]) -> None:
     assert rule(read(path)) == []
 
@@ -97,6 +103,14 @@ def test_a_rule_notices_a_chapter_that_breaks_it(
     assert rule(notebook) == []
     change(notebook)
     assert rule(notebook)
+
+
+def test_a_list_of_exercises_may_fold_and_do_nothing_else() -> None:
+    notebook = nbformat.v4.new_notebook()
+    add_prose(notebook, "<details>\n<summary>One hint</summary>\n\nText.\n\n</details>")
+    assert chapters.folds_only(notebook) == []
+    add_prose(notebook, "<b>loud</b>")
+    assert chapters.folds_only(notebook)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)

@@ -49,10 +49,11 @@ def test_the_list_shows_what_is_solved(answer: Path, capsys: pytest.CaptureFixtu
     capsys.readouterr()
     assert main(["--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(catalogue)
+    assert lines[0] == f"1 of {len(catalogue)} exercises solved"
+    assert [line.split()[0] for line in lines[2:]] == list(catalogue)
     mine = next(line for line in lines if line.startswith(NAME))
     assert "solved" in mine
-    assert "1 hints" in mine
+    assert "1 of 3 hints" in mine
 
 
 def test_progress_travels_by_export_and_import(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cpcore.exercises import begin, catalogue, hint, progress, starter, submit
+from cpcore.exercises import begin, catalogue, hint, overview, progress, starter, submit
 from cpcore.exercises.sources import function, solution
 
 NAME = "merge_chunk_stats"
@@ -87,6 +87,25 @@ def test_a_folder_that_cannot_be_written_stops_no_exercise(own_progress: Path) -
     assert verdict.accepted
     assert "progress is not kept" in verdict.note
     assert "progress is not kept" in repr(hint(NAME))
+
+
+def test_progress_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CPCORE_PROGRESS", "off")
+    assert submit(NAME, solution(NAME)).note == ""
+    assert overview().head() == f"0 of {len(catalogue)} exercises solved"
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_map_shows_what_is_solved_and_which_hints_are_open() -> None:
+    hint(NAME)
+    submit(NAME, solution(NAME))
+    shown = overview()
+    assert [row[0] for row in shown.rows] == list(catalogue)
+    states = {row[0]: row[3] for row in shown.rows}
+    assert states.pop(NAME) == "solved, 1 of 3 hints"
+    assert set(states.values()) == {""}
+    assert "<td>solved, 1 of 3 hints</td>" in shown._repr_html_()
 
 
 def test_the_clock_of_an_exercise_is_told_by_submit() -> None:

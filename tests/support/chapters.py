@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import nbformat
+
 from scripts.notebooks import FIRST_CELL, WIDGET_VIEW
 from scripts.pages import QUIZ
 
-ALLOWED_TAGS = {"hide-cell", "hide-input", "nbval-ignore-output", "no-live"}
+ALLOWED_TAGS = {"exercise", "hide-cell", "hide-input", "nbval-ignore-output", "no-live"}
 RHYTHM = ("Question", "Failure", "Idea", "Code", "Check", "Exercises", "Interview corner", "Recap")
 PICTURE = ("<svg", "<img", "data-explorable")
 
@@ -192,6 +194,23 @@ def dead_links(notebook: Any, folder: Path) -> list[str]:
     ]
 
 
+def folds_only(notebook: Any) -> list[str]:
+    """Standard Markdown, and folds for hints."""
+    text = re.sub(r'</?(details|summary)>|<details data-exercise="\w+">', "", prose(notebook))
+    plain = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text)])
+    return standard_markdown(plain)
+
+
+# Not a chapter with a thread of its own, but a list of sections that are made by a script.
+COLLECTIONS = {"12_exercises"}
+COLLECTION_RULES: list[Callable[[Any], list[str]]] = [
+    first_cell,
+    no_magics,
+    folds_only,
+    tags,
+    outputs,
+    heading_order,
+]
 RULES: list[Callable[[Any], list[str]]] = [
     first_cell,
     number_of_cells,

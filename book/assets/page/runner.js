@@ -149,6 +149,11 @@
     }
   }
 
+  /* A cell builds on all before it; only an exercise does without the other exercises. */
+  function needs(cell, other) {
+    return !other.ran && (!other.exercise || other.home === cell.home);
+  }
+
   /* Python must be there, with what the cells import now. A new start forgets every run. */
   async function ready(asker) {
     const wanted = packages();
@@ -176,7 +181,7 @@
     try {
       await ready(cell);
       if (job.fresh) forget();
-      const earlier = cells.slice(0, cells.indexOf(cell)).filter((other) => !other.ran);
+      const earlier = cells.slice(0, cells.indexOf(cell)).filter((other) => needs(cell, other));
       let fresh = job.fresh;
       for (const other of earlier.concat(cell)) {
         const fine = await execute(other, cell, fresh);
@@ -360,6 +365,8 @@
     const cell = { node, pre, details, original, number, outputs };
     cell.printed = Array.from(pre.childNodes);
     cell.solution = node.classList.contains("tag_hide-cell");
+    cell.exercise = node.classList.contains("tag_exercise");
+    cell.home = node.closest("section");
     Object.assign(cell, { edit: null, editor: null, ran: false, live: false, stored: null });
     cell.bar = bar(cell);
     // A folded solution keeps its buttons inside; code that is only hidden has them in sight.

@@ -71,11 +71,11 @@ SINK_ATTENTION = Exercise(
         Wrong(
             "once per chunk",
             "every chunk counts the sink again",
-            (("acc = merge_chunk_stats(acc, part)",
-              "acc = merge_chunk_stats(acc, part)\n        if part is not first:\n"
+            (("acc = cpcore.merge_chunk_stats(acc, part)",
+              "acc = cpcore.merge_chunk_stats(acc, part)\n        if part is not first:\n"
               "            zero = np.zeros_like(first.output)\n"
-              "            acc = merge_chunk_stats(acc,"
-              " ChunkStats(zero, np.ones_like(first.sum), top))"),),
+              "            acc = cpcore.merge_chunk_stats(acc,"
+              " cpcore.ChunkStats(zero, np.ones_like(first.sum), top))"),),
             passes_run=True,
             seen_in="rocm-libraries#12227",
         ),

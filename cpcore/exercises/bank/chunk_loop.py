@@ -89,10 +89,10 @@ RING_ATTENTION = Exercise(
             (
                 ("    for key_chunk", "    outs = []\n    for key_chunk"),
                 (
-                    "acc = merge_chunk_stats(acc, chunk)",
-                    "outs.append(finalize(chunk, query.dtype)[0])",
+                    "acc = cpcore.merge_chunk_stats(acc, chunk)",
+                    "outs.append(cpcore.finalize(chunk, query.dtype)[0])",
                 ),
-                ("finalize(acc, query.dtype)[0]", "sum(outs) / len(outs)"),
+                ("cpcore.finalize(acc, query.dtype)[0]", "sum(outs) / len(outs)"),
             ),
             passes_run=True,
             seen_in="gpu-mode/ring-attention#6",
@@ -127,8 +127,8 @@ RING_ATTENTION = Exercise(
         Wrong(
             "state in 16 bits",
             "the running state is rounded to the inputs' 16 bits after every merge",
-            (("acc = merge_chunk_stats(acc, chunk)",
-              "acc = merge_chunk_stats(acc, chunk)\n"
+            (("acc = cpcore.merge_chunk_stats(acc, chunk)",
+              "acc = cpcore.merge_chunk_stats(acc, chunk)\n"
               "        acc = type(acc)(*(x.astype(query.dtype).astype(x.dtype) for x in acc))"),),
             passes_run=True,
             seen_in="ring-flash-attention#42",

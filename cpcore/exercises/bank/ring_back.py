@@ -72,7 +72,7 @@ RING_BACKWARD = Exercise(
         Wrong(
             "stale block",
             "every turn computes with the rank's own keys and values",
-            (("block_backward(q, k_in, v_in,", "block_backward(q, k, v,"),),
+            (("one_block(q, k_in, v_in,", "one_block(q, k, v,"),),
             seen_in="diffusers#14265",
         ),
         Wrong(

@@ -3,7 +3,7 @@
 import numpy as np
 
 
-def block_backward(q, k, v, dout, lse, delta):
+def one_block(q, k, v, dout, lse, delta):
     """Return (dq, dk, dv) of one block without a mask."""
     scale = q.shape[1] ** -0.5
     probs = np.exp(q @ k.T * scale - lse[:, None])
@@ -24,7 +24,7 @@ def ring_backward(rank, cp_size, q, k, v, dout, lse, delta):
     block = k, v, np.zeros_like(k), np.zeros_like(v)
     for _ in range(cp_size):
         k_in, v_in, dk, dv = block
-        share = block_backward(q, k_in, v_in, dout, lse, delta)
+        share = one_block(q, k_in, v_in, dout, lse, delta)
         dq = dq + share[0]
         block = yield k_in, v_in, dk + share[1], dv + share[2]
     return dq, block[2], block[3]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cpcore import ChunkStats, finalize, merge_chunk_stats
+import cpcore
 
 
 def sink_attention(parts, sink, dout):
@@ -15,10 +15,10 @@ def sink_attention(parts, sink, dout):
     # >>> yours
     first = parts[0]
     top = np.full_like(first.max, sink)
-    acc = ChunkStats(np.zeros_like(first.output), np.ones_like(first.sum), top)
+    acc = cpcore.ChunkStats(np.zeros_like(first.output), np.ones_like(first.sum), top)
     for part in parts:
-        acc = merge_chunk_stats(acc, part)
-    out, lse = finalize(acc)
+        acc = cpcore.merge_chunk_stats(acc, part)
+    out, lse = cpcore.finalize(acc)
     weight = np.exp(sink - lse)  # of the sink
     delta = (dout * out).sum(axis=1)
     return out, float(-(weight * delta).sum())
