@@ -26,6 +26,7 @@ from sphinx.config import Config
 ROOT = Path(__file__).resolve().parent.parent.parent
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 RUNNER = ("runner-output.js", "runner-editor.js", "runner-python.js", "runner.js")  # in order
+EXERCISES = "book/12_exercises"  # the page that keeps a reader's progress
 CALLOUTS = {
     "Prediction": "prediction",
     "Check": "check",
@@ -122,7 +123,7 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
 def add_to_notebooks(
     app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any
 ) -> None:
-    """On pages that are notebooks, quizzes, and Run buttons if the build hosts Python for the page.
+    """On pages that are notebooks, quizzes, progress, and Run buttons if the page has a Python.
 
     The version goes with every address, so that a browser never mixes two builds.
     """
@@ -130,6 +131,9 @@ def add_to_notebooks(
         return
     app.add_css_file("../page/quiz.css", priority=900)
     app.add_js_file("../page/quiz.js", loading_method="defer")
+    if pagename == EXERCISES:
+        app.add_css_file("../page/exercises.css", priority=900)
+        app.add_js_file("../page/exercises.js", loading_method="defer")
     live = os.environ.get("CPCORE_LIVE")
     if live:
         app.add_css_file("../page/runner.css", priority=900)

@@ -64,8 +64,7 @@ def as_text(rows: list[tuple[str, str]]) -> str:
 def as_table(rows: list[tuple[str, str]]) -> str:
     """Rows as a table with row headers."""
     body = "\n".join(
-        f'<tr><th scope="row">{escape(name)}</th><td><pre>{escape(text)}</pre></td></tr>'
-        for name, text in rows
+        f'<tr><th scope="row">{escape(name)}</th><td>{_code(text)}</td></tr>' for name, text in rows
     )
     return f'<div class="cp-table" tabindex="0"><table>\n{body}\n</table></div>'
 
@@ -104,7 +103,7 @@ class RunResult:
         if self.trace:
             summary = f"What your code did, line by line, in: {self.traced}"
             parts.append(f"<details><summary>{escape(summary)}</summary>")
-            parts.append(f'<pre tabindex="0">{escape(self.trace)}</pre></details>')
+            parts.append(f'<div class="cp-table" tabindex="0">{_code(self.trace)}</div></details>')
         return _framed(self.name, "run", parts)
 
 
@@ -157,11 +156,16 @@ class Verdict:
         return _framed(self.name, "accepted" if self else "rejected", parts)
 
 
+def _code(text: str) -> str:
+    """Text whose lines stay as they are."""
+    return f'<code style="white-space: pre">{escape(text)}</code>'
+
+
 def _bytes(count: int) -> str:
     return f"{count:,} bytes" if count < 10_240 else f"{count / 1024:,.0f} KiB"
 
 
 def _framed(name: str, state: str, parts: list[str]) -> str:
     """The frame by which the page finds the result of an exercise."""
-    start = f'<div class="cp-verdict" data-exercise="{escape(name)}" data-result="{state}">'
+    start = f'<div class="cp-result" data-exercise="{escape(name)}" data-result="{state}">'
     return "\n".join([start, *filter(None, parts), "</div>"])

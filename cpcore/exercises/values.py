@@ -30,6 +30,8 @@ def short(value: Any, parts: tuple[str, ...] = ()) -> str:
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     if isinstance(value, float | np.floating) and not isinstance(value, bool):
         return number(float(value))
+    if callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)  # its repr would hold an address
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
 

@@ -11,15 +11,20 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from typing import Any
 
+import nbformat
 import pytest
 from playwright.sync_api import Browser, Locator, Page
 
+from cpcore.exercises import starter
+from cpcore.exercises.sources import model_source
 from cpcore.ui import catalogue, quiz
 from cpcore.ui.quiz import plain
 from scripts.build import ROOT
 from tests.support.browser import visiting
 
+SOLVED = "merge_chunk_stats"
 START_LIMIT_S = 60
 RUN_LIMIT_MS = 90_000
 SETTINGS = {
@@ -51,6 +56,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     home = tmp_path_factory.mktemp("lab")
     for path in (ROOT / "book").glob("*.ipynb"):
         shutil.copy(path, home)
+    nbformat.write(solving(), home / "solve.ipynb")
     token = secrets.token_hex(16)
     command = [sys.executable, "-m", "jupyter", "lab", "--allow-root", "--no-browser"]
     command += ["--ip=127.0.0.1", "--port=0", f"--IdentityProvider.token={token}"]
@@ -63,6 +69,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
     environment = dict(
         os.environ,
         PYTHONPATH=str(ROOT),
+        CPCORE_PROGRESS=str(home / "progress.json"),
         JUPYTER_CONFIG_DIR=str(home / ".config"),
         JUPYTER_RUNTIME_DIR=str(home / ".runtime"),
         JUPYTERLAB_SETTINGS_DIR=str(settings),
@@ -81,6 +88,24 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
             yield address, token
         finally:
             os.killpg(server.pid, signal.SIGKILL)
+
+
+def solving() -> Any:
+    """A notebook in which a reader takes a hint, fails with the starter, and solves an exercise."""
+    cells = [
+        "from cpcore import exercises",
+        starter(SOLVED),
+        f'exercises.submit("{SOLVED}", {SOLVED})',
+        f'exercises.hint("{SOLVED}")',
+        model_source(SOLVED),
+        f'exercises.run("{SOLVED}", {SOLVED})',
+        f'exercises.submit("{SOLVED}", {SOLVED})',
+        "exercises.overview()",
+    ]
+    return nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(cell) for cell in cells],
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+    )
 
 
 def run_all(page: Page, address: str, token: str, name: str) -> None:
@@ -164,4 +189,21 @@ def test_a_notebook_runs_and_a_moved_control_redraws_its_picture(
             "([e, text]) => e.innerHTML.includes(text)", arg=[box.element_handle(), wanted]
         )
         answers_a_question(page, notebook[:2])
+        assert not seen.outside
+
+
+def test_an_exercise_is_solved_from_starter_to_accepted(
+    lab: tuple[str, str], browser: Browser
+) -> None:
+    with visiting(browser, lab[0]) as (page, seen):
+        run_all(page, *lab, "solve.ipynb")
+        wait_until_done(page)
+        cells = page.locator(".jp-Notebook .jp-CodeCell")
+        shown = [cell.inner_text() for cell in cells.all()]
+        assert "not accepted" in shown[2]
+        assert "Hint 1 of 3" in shown[3]
+        assert "Hint 2 of 3" not in shown[3]
+        assert "2 of 2 examples right" in shown[5]
+        assert f"{SOLVED}: accepted" in shown[6]
+        assert "solved, 1 of 3 hints" in shown[7]
         assert not seen.outside
