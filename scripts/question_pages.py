@@ -57,7 +57,12 @@ def folded(title: str, *lines: str) -> str:
 def question(bank: Bank, entry: Mapping[str, Any]) -> str:
     """One question with its folded hints, answer and rubric."""
     say = markdown
-    answer = [f"**{STEP_NAMES[p['step']]}.** {say(p['text'])}" for p in entry["answer"]]
+    steps = [part["step"] for part in entry["answer"]]
+    heads = [
+        "" if step == before else f"**{STEP_NAMES[step]}.** "
+        for before, step in zip(["", *steps], steps, strict=False)
+    ]
+    answer = [head + say(part["text"]) for head, part in zip(heads, entry["answer"], strict=True)]
     rubric = [f"- *{axis}*: {say(text)}" for axis, text in entry["rubric"].items() if axis != AXIS]
     scale = [f"- *{AXIS} {i}*: {say(text)}" for i, text in enumerate(entry["rubric"][AXIS])]
     sources = ", ".join(

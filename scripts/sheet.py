@@ -36,7 +36,8 @@ def page() -> str:
 
     lines = PLACEHOLDER.sub(number, entry["text"]).split("\n")
     marks = [re.match(r"^( *(?:#+ |- |\d\. )?)(.*)$", line) for line in lines]
-    return HEAD + "\n".join(m[1] + _escaped(m[2]) for m in marks if m).rstrip() + "\n"
+    text = "\n".join(m[1] + _escaped(m[2]) for m in marks if m).rstrip()
+    return f"{HEAD}{text}\n"
 
 
 def _escaped(text: str) -> str:

@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 RUNNER = ("runner-output.js", "runner-editor.js", "runner-python.js", "runner.js")  # in order
 EXERCISES = "book/12_exercises"  # the page that keeps a reader's progress
+TRAINER = ("interview-judge.js", "interview.js")  # in this order
 CALLOUTS = {
     "Prediction": "prediction",
     "Check": "check",
@@ -142,6 +143,33 @@ def add_to_notebooks(
             app.add_js_file(f"../page/{name}", loading_method="defer", **version)
 
 
+def add_trainer(
+    app: Sphinx, pagename: str, template: str, context: dict[str, Any], doctree: Any
+) -> None:
+    """The trainer's scripts on the one page that has room for it, and its style on the sheet."""
+    if pagename == "book/sheet":
+        app.add_css_file("../page/sheet.css", priority=900)
+    if pagename == "book/practice":
+        app.add_css_file("../page/interview.css", priority=900)
+        for name in TRAINER:
+            app.add_js_file(f"../page/{name}", loading_method="defer")
+
+
+def write_trainer(out: Path) -> None:
+    """Write what the trainer loads when it is first used: the question bank as a classic script."""
+    from cpcore.interview.page_data import page_data
+    from cpcore.ui.static import as_script
+    from scripts.interview import load
+    from scripts.question_pages import STEP_NAMES
+
+    if not (out / "book" / "practice.html").exists():
+        return
+    folder = out / "practice"
+    folder.mkdir(exist_ok=True)
+    script = f"window.cpPractice.register({as_script(page_data(load(), STEP_NAMES))});\n"
+    (folder / "data.js").write_bytes(script.encode())
+
+
 def finish(app: Sphinx, error: Exception | None) -> None:
     """Clean the pages, write frames, 404 and start page, remove unused files."""
     if error or app.builder.name != "html":
@@ -152,6 +180,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     from cpcore.ui.static import shown_in, write_frames
 
     write_frames(out, shown_in(page.read_text(encoding="utf-8") for page in out.rglob("*.html")))
+    write_trainer(out)
     cppolicy.write_policies(out)  # last: it holds hashes of what the pages contain
 
 
@@ -192,5 +221,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.connect("autodoc-process-signature", cpdocs.short_types)
     app.connect("html-page-context", describe, priority=400)  # before the Open Graph tags
     app.connect("html-page-context", add_to_notebooks)
+    app.connect("html-page-context", add_trainer)
     app.connect("build-finished", finish, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -15,7 +15,8 @@ from cpcore.ring import simulate
 S = 16
 STORY = (
     "Context parallelism of size 4 was switched on, zigzag shards, causal. Training runs, the loss "
-    "falls, the model comes out worse. Something in attention is wrong. Choose checks one by one."
+    "falls, the model comes out worse. Something in attention is wrong. Each check compares one "
+    "result with dense attention, in float64. Choose checks one by one."
 )
 CAUSES: dict[str, str | tuple[str, int, int]] = {
     "masks by local index": "local_masks",

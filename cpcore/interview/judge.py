@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cpcore.interview.units import POWERS, UNITS, read, show
+from cpcore.interview.units import UNITS, read, show
 
 NEAR = 1.15  # an explained slip may be rounded by this much
 BINARY_NAMES = {"kB": "KiB", "MB": "MiB", "GB": "GiB", "TB": "TiB"}
@@ -56,7 +56,7 @@ def judge(
         answer = read(text)
     except ValueError as error:
         return Verdict(False, f"Not read: {error}.")
-    right, wanted = show(value, unit, _digits(value, unit)), UNITS[unit].quantity
+    right, wanted = best_shown(value, unit), UNITS[unit].quantity
     found = UNITS[answer.unit].quantity
     if found != wanted:
         return Verdict(False, f"{answer.unit} measure {found}, asked is {wanted}, in {unit}.")
@@ -71,7 +71,9 @@ def judge(
         return Verdict(False, f"Not yet. {best.reason}")
     side = "more" if off > 1 else "less"
     times = max(off, 1 / off)
-    return Verdict(False, f"Not yet: {times:.3g} times {side} than it should be.")
+    step = 1 if times >= 100 else 10  # halves go up, in the page's script too
+    shown = f"{math.floor(times * step + 0.5) / step:,.{0 if step == 1 else 1}f}"
+    return Verdict(False, f"Not yet: {shown} times {side} than it should be.")
 
 
 def _distance(a: float, b: float) -> float:
@@ -90,17 +92,11 @@ def _binary_note(off: float, unit: str) -> str:
     return ""
 
 
-def _digits(value: float, unit: str) -> int:
-    """Decimals that leave three significant digits."""
-    shown = abs(value / UNITS[unit].factor)
-    return max(0, min(3, 2 - math.floor(math.log10(shown)))) if shown else 0
+def best_shown(value: float, unit: str) -> str:
+    """A value above 0 in its unit, with decimals that leave three significant digits.
 
-
-def base_units() -> dict[str, tuple[str, float]]:
-    """Every unit with its quantity and factor, for the page's script."""
-    return {name: (unit.quantity, unit.factor) for name, unit in UNITS.items()}
-
-
-def prefixes() -> dict[str, float]:
-    """Prefixes that may stand before a counted thing."""
-    return {name: factor for name, factor in POWERS.items() if name}
+    >>> best_shown(2**26, "MiB"), best_shown(0.5714, "%")
+    ('64.0 MiB', '57.1 %')
+    """
+    digits = 2 - math.floor(math.log10(value / UNITS[unit].factor))
+    return show(value, unit, max(0, min(3, digits)))

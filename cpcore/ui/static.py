@@ -25,10 +25,14 @@ def frames_script(explorable: Explorable) -> str:
         frame = tuple(lines.setdefault(line, len(lines)) for line in explorable.lines(**state))
         states.append(frames.setdefault(frame, len(frames)))
     data = {"lines": list(lines), "frames": list(frames), "states": states}
+    return f"window.cpExplorables.register({json.dumps(explorable.name)},{as_script(data)});\n"
+
+
+def as_script(data: object) -> str:
+    """Plain values as a literal that may stand in any classic script."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     # U+2028 and U+2029 end a line in old script engines; "</" could end an inlined script.
-    safe = text.replace("</", "<\\/").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    return f"window.cpExplorables.register({json.dumps(explorable.name)},{safe});\n"
+    return text.replace("</", "<\\/").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def shown_in(pages: Iterable[str]) -> list[str]:

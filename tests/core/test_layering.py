@@ -101,6 +101,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         "checks", "interview.diagnosis_base", "interview.diagnosis_results",
         "interview.diagnosis_times",
     },
+    "interview.page_data": {
+        "interview.bank", "interview.diagnosis", "interview.drill_base", "interview.drills",
+        "interview.judge", "interview.schema", "interview.units",
+    },
     "interview": {
         "interview.bank", "interview.diagnosis", "interview.diagnosis_base",
         "interview.drill_base", "interview.drills",

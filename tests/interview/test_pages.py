@@ -103,7 +103,7 @@ def test_no_number_is_typed_into_the_text_of_the_sheet() -> None:
 
 def test_the_coding_round_has_five_timed_tasks() -> None:
     tasks = read_coding()
-    names = ["merge_chunk_stats", "ring_attention", "zigzag", "block_backward", "capstone"]
+    names = ["merge_chunk_stats", "ring_attention", "zigzag", "block_backward", "causal_ring"]
     assert [task["exercise"] for task in tasks] == names
     for task in tasks:
         assert set(task) == {"exercise", "minutes", "task", "watched", "slips", "after"}
