@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from cpcore.distributed.arguments import Call
+from cpcore.distributed.messages import Message
 from cpcore.distributed.plan import plan
 from cpcore.distributed.rank import Block, RankAttention, Setting
 from cpcore.distributed.state import accumulate_dtype
-from cpcore.distributed.transport import Message
 from cpcore.layouts import Layout, contiguous
 from cpcore.planner.heads import split_heads
 

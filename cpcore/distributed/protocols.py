@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from torch import Tensor
 
+from cpcore.distributed.messages import Message, Pending
 from cpcore.distributed.plan import Packing, Plan, Turn
-from cpcore.distributed.transport import Message, Pending, Transport
+from cpcore.distributed.transport import Transport
 from cpcore.schedule import Event
 
 

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from cpcore.checks import whole_number
-from cpcore.distributed.transport import Message, Transport, Wait
+from cpcore.distributed.messages import Message, Wait
+from cpcore.distributed.transport import Transport
 
 Link: TypeAlias = "queue.Queue[tuple[Tensor, threading.Event]]"
 

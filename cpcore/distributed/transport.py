@@ -1,79 +1,22 @@
 """Messages between ranks: posted together, waited for with a limit, recorded when asked.
 
-Owns what every carrier shares: a message, its record, the error that names rank and step, and the
-poison of receive buffers. `GroupTransport` carries by `torch.distributed`; `threads` holds the
-in-process double. Leaves out what is sent when: that is `protocols`.
+Owns what every carrier shares, the record and the poison of receive buffers, and the carrier over
+`torch.distributed`. `threads` holds the in-process double. Leaves out what is sent when: that is
+`protocols`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from cpcore.checks import expected
-from cpcore.distributed import where
-
-
-class Message(NamedTuple):
-    """One buffer to or from a peer, as part of a step of a phase."""
-
-    phase: str
-    step: int
-    peer: int
-    buffer: Tensor
-
-
-class Record(NamedTuple):
-    """What a message turned out to be: counted from its buffer, not from any plan.
-
-    collective: it was one of several that travel in one call, as in an all-gather.
-    """
-
-    phase: str
-    step: int
-    direction: str  # "sent" | "received"
-    peer: int
-    elements: int
-    bytes: int
-    collective: bool
-
-
-class PeerError(RuntimeError):
-    """A message that did not come or could not be sent, with the rank and the step that miss it."""
-
-    def __init__(self, rank: int, message: Message, side: str, reason: str) -> None:
-        self.rank, self.phase, self.step, self.peer = rank, *message[:3]
-        where = f"rank {rank}, {message.phase} step {message.step}"
-        super().__init__(f"{where}: expected a message {side} rank {message.peer}, {reason}")
-
-
-Wait = Callable[[], object]  # returns when its message is through, raises RuntimeError if it is not
-
-
-class Pending:
-    """Messages under way. Their buffers belong to the transport until `wait` has returned."""
-
-    def __init__(self, transport: "Transport", waits: list[tuple[Message, str, Wait]]) -> None:
-        self._transport, self._waits = transport, waits
-
-    def wait(self) -> None:
-        """Return when all have arrived and all buffers are free again.
-
-        Raises: PeerError, naming the peer, for a message that fails or exceeds the time limit.
-        """
-        for message, side, wait in self._waits:
-            where.step(f"{message.phase} step {message.step}")
-            try:
-                wait()
-            except RuntimeError as error:
-                reason = f"received {' '.join(str(error).split())}"
-                raise PeerError(self._transport.rank, message, side, reason) from error
-        self._waits = []
+from cpcore.distributed.messages import Message, PeerError, Pending, Record, Wait
 
 
 class Transport(ABC):
@@ -99,7 +42,7 @@ class Transport(ABC):
         if self.recording:
             for direction, messages in (("sent", sends), ("received", receives)):
                 self.records += [_record(message, direction, collective) for message in messages]
-        return Pending(self, self._start(sends, receives))
+        return Pending(self.rank, self._start(sends, receives))
 
     def share(self, phase: str, word: bytes) -> list[bytes]:
         """Every rank's word, all of one length, by rank. No payload, hence not recorded."""
@@ -110,7 +53,7 @@ class Transport(ABC):
         others = [peer for peer in range(self.cp_size) if peer != self.rank]
         sends = [Message(before, 0, peer, mine) for peer in others]
         receives = [Message(before, 0, peer, words[peer]) for peer in others]
-        Pending(self, self._start(sends, receives)).wait()
+        Pending(self.rank, self._start(sends, receives)).wait()
         return [bytes(each.cpu().numpy()) for each in words]
 
     @property
@@ -173,6 +116,8 @@ class GroupTransport(Transport):
     ) -> list[tuple[Message, str, Wait]]:
         if not sends and not receives:
             return []
+        for message in receives:
+            _mark(message.buffer)
         operations: list[tuple[Message, str, Any]] = [
             *((message, "from", dist.irecv) for message in receives),
             *((message, "to", dist.isend) for message in sends),
@@ -190,9 +135,37 @@ class GroupTransport(Transport):
         if len(works) < len(operations):  # NCCL: one piece of work for the whole batch
             return [(*operations[0][:2], works[0].wait)]
         return [
-            (message, side, self._waiting(work))
+            (message, side, partial(self._finish, work, message, side))
             for (message, side, _), work in zip(operations, works, strict=True)
         ]
 
-    def _waiting(self, work: dist.Work) -> Wait:
-        return work.wait if self.limit is None else partial(work.wait, self.limit)
+    def _finish(self, work: dist.Work, message: Message, side: str) -> None:
+        if self.limit is None:
+            work.wait()
+        else:
+            work.wait(self.limit)
+        if side == "from" and _unfilled(message.buffer):
+            raise RuntimeError("a shorter one")
+
+
+# Gloo takes a message that is shorter than its buffer for a whole one. The last element is marked
+# with bits that no computation yields: a NaN with a payload of its own.
+_MARK = {
+    2: (torch.int16, 0x7FE5),
+    4: (torch.int32, 0x7FE5A5A5),
+    8: (torch.int64, 0x7FFA5A5A5A5A5A5A),
+}
+
+
+def _mark(buffer: Tensor) -> None:
+    if buffer.is_floating_point() and buffer.numel() and not buffer.is_cuda:
+        kind, bits = _MARK[buffer.element_size()]
+        buffer[-1:].view(kind).fill_(bits)
+
+
+def _unfilled(buffer: Tensor) -> bool:
+    """Whether the last element still carries the mark."""
+    if not buffer.is_floating_point() or not buffer.numel() or buffer.is_cuda:
+        return False
+    kind, bits = _MARK[buffer.element_size()]
+    return int(buffer[-1:].view(kind)) == bits

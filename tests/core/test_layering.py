@@ -118,18 +118,19 @@ MAY_IMPORT: dict[str, set[str]] = {
 }  # fmt: skip
 # The torch layer stands on the whole core; among themselves its modules may import only these.
 DISTRIBUTED: dict[str, set[str]] = {
-    "transport": {"where"},
-    "threads": {"transport"},
+    "messages": {"where"},
+    "transport": {"messages"},
+    "threads": {"messages", "transport"},
     "contract": {"transport"},
     "state": set(),
     "blocks": set(),
     "block_ops": {"blocks", "state"},
     "plan": {"blocks"},
-    "protocols": {"plan", "transport"},
+    "protocols": {"messages", "plan", "transport"},
     "rank": {"block_ops", "blocks", "state"},
     "arguments": {"block_ops", "blocks", "contract", "transport"},
     "passes": {"arguments", "plan", "protocols", "rank", "state"},
-    "heads": {"arguments", "plan", "rank", "state", "transport"},
+    "heads": {"arguments", "messages", "plan", "rank", "state"},
     "attention": {
         "arguments", "block_ops", "contract", "heads", "passes", "protocols", "transport",
     },
@@ -152,7 +153,7 @@ DISTRIBUTED: dict[str, set[str]] = {
     "verify": {
         "attention", "bounds", "cases", "console", "launch", "torchrun", "transport", "where",
     },
-    "__init__": {"attention", "block_ops", "launch", "threads", "transport"},
+    "__init__": {"attention", "block_ops", "launch", "messages", "threads", "transport"},
 }  # fmt: skip
 WRONG_ON_PURPOSE = {"agreements", "pitfalls", "training_pitfalls", "faults", "replay_faults"}
 STANDARD = set(sys.stdlib_module_names)

@@ -1,0 +1,69 @@
+"""A message between ranks: under way, recorded, or missed with an error that names rank and step.
+
+Owns these few records and the wait. Who carries a message is `transport`, what it holds `plan`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from torch import Tensor
+
+from cpcore.distributed import where
+
+
+class Message(NamedTuple):
+    """One buffer to or from a peer, as part of a step of a phase."""
+
+    phase: str
+    step: int
+    peer: int
+    buffer: Tensor
+
+
+class Record(NamedTuple):
+    """What a message turned out to be: counted from its buffer, not from any plan.
+
+    collective: it was one of several that travel in one call, as in an all-gather.
+    """
+
+    phase: str
+    step: int
+    direction: str  # "sent" | "received"
+    peer: int
+    elements: int
+    bytes: int
+    collective: bool
+
+
+class PeerError(RuntimeError):
+    """A message that did not come or could not be sent, with the rank and the step that miss it."""
+
+    def __init__(self, rank: int, message: Message, side: str, reason: str) -> None:
+        self.rank, self.phase, self.step, self.peer = rank, *message[:3]
+        where = f"rank {rank}, {message.phase} step {message.step}"
+        super().__init__(f"{where}: expected a message {side} rank {message.peer}, {reason}")
+
+
+Wait = Callable[[], object]  # returns when its message is through, raises RuntimeError if it is not
+
+
+class Pending:
+    """Messages under way. Their buffers belong to the transport until `wait` has returned."""
+
+    def __init__(self, rank: int, waits: list[tuple[Message, str, Wait]]) -> None:
+        self._rank, self._waits = rank, waits
+
+    def wait(self) -> None:
+        """Return when all have arrived and all buffers are free again.
+
+        Raises: PeerError, naming the peer, for a message that fails or exceeds the time limit.
+        """
+        for message, side, wait in self._waits:
+            where.step(f"{message.phase} step {message.step}")
+            try:
+                wait()
+            except RuntimeError as error:
+                # What follows in Gloo's text is advice that does not fit here.
+                reason = " ".join(str(error).partition("This is typically")[0].split())
+                raise PeerError(self._rank, message, side, f"received {reason}") from error
+        self._waits = []
