@@ -1,0 +1,118 @@
+"""Messages over a real process group: poison, subgroups, limits, and what Gloo does not notice."""
+
+import time
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+
+from cpcore.distributed import GroupTransport, Message, PeerError, launch
+from tests.support.rank_cases import CELLS, rank_case
+from tests.support.rank_checks import RESULTS, same_bits, wrong_results
+from tests.support.rank_workers import Ran, attend_in_turn, run_case
+
+FEW = range(0, 2 * len(CELLS), 11)
+
+
+def test_poison_in_receive_buffers_of_real_processes_changes_no_bit() -> None:
+    poisoned, plain = (
+        launch(attend_in_turn, 3, FEW, {"poison": poison}, time_limit_s=60)
+        for poison in (True, False)
+    )
+    compared = 0
+    for one, other in zip(chain(*poisoned), chain(*plain), strict=True):
+        for name in RESULTS if not one.refusal else ():
+            assert same_bits(getattr(one, name), getattr(other, name))
+            compared += 1
+    assert compared > 3 * len(FEW)
+
+
+def test_a_group_inside_the_world_counts_ranks_of_its_own() -> None:
+    """Processes 1 and 3 of four are ranks 0 and 1: peers are found by their global rank."""
+    case = next(c for n in range(len(CELLS)) if not (c := rank_case(n, 2)).refused and
+                min(c.layout.lengths) > 1)  # fmt: skip
+
+    def worker(rank: int) -> Ran | None:
+        group = dist.new_group([1, 3])
+        return run_case(GroupTransport(group, poison=True), case) if rank in (1, 3) else None
+
+    ran = launch(worker, 4, time_limit_s=60)
+    assert wrong_results(case, [ran[1], ran[3]]) == []
+
+
+def test_a_process_outside_the_group_is_refused() -> None:
+    def worker(rank: int) -> str:
+        group: Any = dist.new_group([1])
+        try:
+            GroupTransport(group)
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    wanted = "group: expected a group with this process in it, received another one"
+    assert launch(worker, 2, time_limit_s=60) == [wanted, ""]
+
+
+def test_a_message_shorter_than_its_buffer_is_an_error() -> None:
+    """Gloo takes it for a whole one: the buffer's tail would hold whatever it held."""
+
+    def worker(rank: int, dtype: torch.dtype) -> str:
+        transport, peer = GroupTransport(), 1 - rank
+        mine, other = torch.zeros(3 - rank, dtype=dtype), torch.zeros(3, dtype=dtype)
+        try:
+            transport.post(
+                [Message("forward", 1, peer, mine)], [Message("forward", 1, peer, other)]
+            ).wait()
+        except PeerError as error:
+            return str(error)
+        return ""
+
+    wanted = "rank 0, forward step 1: expected a message from rank 1, received a shorter one"
+    for dtype in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
+        assert launch(worker, 2, dtype, time_limit_s=60) == [wanted, ""]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_whole_message_is_none_of_the_kind_even_if_it_ends_in_nan(dtype: torch.dtype) -> None:
+    def worker(rank: int) -> list[float]:
+        transport, peer = GroupTransport(), 1 - rank
+        mine, other = torch.tensor([1.0, torch.nan], dtype=dtype), torch.zeros(2, dtype=dtype)
+        transport.post([Message("a", 0, peer, mine)], [Message("a", 0, peer, other)]).wait()
+        return other.tolist()
+
+    assert all(np.isnan(got[1]) and got[0] == 1 for got in launch(worker, 2, time_limit_s=60))
+
+
+def test_every_wait_ends_by_the_time_limit_and_names_rank_step_and_peer() -> None:
+    def worker(rank: int) -> tuple[str, float]:
+        transport, start = GroupTransport(time_limit_s=0.5), time.monotonic()
+        if rank == 1:
+            time.sleep(1.5)
+            return "", 0.0
+        try:
+            transport.post([], [Message("replay", 2, 1, torch.zeros(3))]).wait()
+        except PeerError as error:
+            return str(error), time.monotonic() - start
+        return "", 0.0
+
+    text, seconds = launch(worker, 2, time_limit_s=60)[0]
+    assert text.startswith("rank 0, replay step 2: expected a message from rank 1, received ")
+    assert "Timed out" in text
+    assert 0.4 < seconds < 1.5
+
+
+def test_a_record_counts_the_buffer() -> None:
+    def worker(rank: int) -> list[Any]:
+        transport = GroupTransport(recording=True)
+        mine, other = torch.zeros(5), torch.zeros(5)
+        sends, receives = ([Message("in", 0, 1 - rank, x)] for x in (mine, other))
+        transport.post(sends, receives, collective=True).wait()
+        return [tuple(record) for record in transport.records]
+
+    assert launch(worker, 2, time_limit_s=60)[1] == [
+        ("in", 0, "sent", 0, 5, 20, True),
+        ("in", 0, "received", 0, 5, 20, True),
+    ]
