@@ -140,7 +140,7 @@ class FlashCuda:
     def gradients(self, q: Tensor, k: Tensor, v: Tensor, saved: Saved, rule: Rule) -> Gradients:
         """Lengths are in the shapes and nothing is dropped: the kernel reads no random state."""
         dout, out = saved.dout.to(q.dtype), saved.out.to(q.dtype)
-        state = torch.zeros(2, dtype=torch.int64, device=q.device)
+        state = torch.zeros(2, dtype=torch.uint64, device=q.device)
         dq, dk, dv = aten._scaled_dot_product_flash_attention_backward(
             dout, q, k, v, out, saved.lse.contiguous(), None, None, q.shape[-2], k.shape[-2],
             0.0, rule.triangle, state, state, scale=rule.scale,
