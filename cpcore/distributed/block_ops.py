@@ -6,6 +6,7 @@ pieces nor such rows. They hide scores before they scale them, and -inf times a 
 inf or NaN. 16-bit inputs are widened on CPUs, so that only the last cast rounds to 16.
 """
 
+import sys
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
@@ -42,10 +43,14 @@ class Rule(NamedTuple):
 
 
 class BlockOp(Protocol):
-    """Computes pieces of the kinds it names, forward and backward."""
+    """Computes pieces of the kinds it names, forward and backward.
+
+    largest_triangle: rows of a triangle above which its halves cost less.
+    """
 
     name: str
     kinds: frozenset[Kind]
+    largest_triangle: int
 
     def takes(self, q: Tensor, v: Tensor) -> bool:
         """Whether arrays of this device, dtype and width can be computed."""
@@ -62,6 +67,7 @@ class Math:
 
     name = "math"
     kinds: frozenset[Kind] = frozenset(("full", "triangle", "masked"))
+    largest_triangle = sys.maxsize  # it is masked in tiles anyway
 
     def takes(self, q: Tensor, v: Tensor) -> bool:
         """Always."""
@@ -96,6 +102,7 @@ class FlashCpu:
 
     name = "flash on CPU"
     kinds: frozenset[Kind] = frozenset(("full", "triangle"))
+    largest_triangle = 256  # its tiles are 512 keys wide
 
     def takes(self, q: Tensor, v: Tensor) -> bool:
         """CPU tensors with Dv = D."""
@@ -123,6 +130,7 @@ class FlashCuda:
 
     name = "flash on CUDA"
     kinds: frozenset[Kind] = frozenset(("full", "triangle"))
+    largest_triangle = sys.maxsize  # its tiles are small: one call is best
 
     def takes(self, q: Tensor, v: Tensor) -> bool:
         """CUDA tensors of 16 bits with Dv = D and a width the kernel knows."""

@@ -4,6 +4,7 @@ Owns the cut: full rectangles and triangles on the diagonal where positions come
 piece otherwise. `Visibility.block` stays the definition; no array here has the size of a block.
 """
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Literal, NamedTuple
 
@@ -57,6 +58,23 @@ def cut(rule: Visibility, q_pos: Array, k_pos: Array, verdict: Verdict) -> list[
         if len(pieces) <= MANY_PIECES:
             return _joined(pieces)
     return [Piece(*whole, "masked")]
+
+
+def halved(piece: Piece, largest: int) -> Iterator[Piece]:
+    """The piece, a triangle of more rows than `largest` as two smaller ones and a square.
+
+    A kernel computes whole tiles and hides half of those on the diagonal: the smaller a triangle,
+    the less is computed in vain.
+    """
+    rows, keys = piece.rows, piece.keys
+    if piece.kind != "triangle" or rows.stop - rows.start <= largest:
+        yield piece
+        return
+    half = (rows.stop - rows.start) // 2
+    top, left = rows.start + half, keys.start + half
+    yield from halved(Piece(slice(rows.start, top), slice(keys.start, left), "triangle"), largest)
+    yield Piece(slice(top, rows.stop), slice(keys.start, left), "full")
+    yield from halved(Piece(slice(top, rows.stop), slice(left, keys.stop), "triangle"), largest)
 
 
 def _runs(rule: Visibility, positions: Array) -> list[_Run]:

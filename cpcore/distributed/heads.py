@@ -52,10 +52,10 @@ class HeadPasses:
         (dout,) = self._to_heads("gradient in", (dout,), (self.q_heads,))
         rank = self._attention(q, v)
         rank.start_replay(dout, out, lse)
-        dk, dv = (torch.zeros_like(x, dtype=accumulate_dtype(x.dtype)) for x in (k, v))
+        dk, dv = (torch.empty_like(x, dtype=accumulate_dtype(x.dtype)) for x in (k, v))
         rank.replay(self._block(k, v), dk, dv)
         heads = self.q_heads, self.kv_heads, self.kv_heads
-        return self._to_rows("gradient out", (rank.dq, dk, dv), heads)
+        return self._to_rows("gradient out", (rank.dq.finish(), dk, dv), heads)
 
     def _attention(self, q: Tensor, v: Tensor) -> RankAttention:
         """Rows of this rank's heads, all positions in logical order."""

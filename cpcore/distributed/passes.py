@@ -43,11 +43,11 @@ class BlockPasses:
         rank.start_replay(dout, out, lse)
         home = self.exchange.homecoming()
         for turn, message in self.exchange.blocks(self.plan.replay, own):
-            share = self.grad_kv.zeros(len(turn.positions))
+            share = self.grad_kv.empty(len(turn.positions))
             block = self._block(turn, self.exchange.replayed(message, own))
             rank.replay(block, *self.grad_kv.open(share, len(turn.positions)))
             home.give(turn, share)
-        return rank.dq, *self.grad_kv.open(home.finish(), k.shape[2])
+        return rank.dq.finish(), *self.grad_kv.open(home.finish(), k.shape[2])
 
     def _attention(self, q: Tensor) -> RankAttention:
         """The rank's rows, by their global positions."""

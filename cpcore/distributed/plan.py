@@ -73,10 +73,6 @@ class Packing(NamedTuple):
         """A message of this many tokens, to be filled by another rank."""
         return torch.empty(self.token * tokens, dtype=self.dtype, device=self.device)
 
-    def zeros(self, tokens: int) -> Tensor:
-        """A message to add to."""
-        return self.empty(tokens).zero_()
-
     def pack(self, k: Tensor, v: Tensor) -> Tensor:
         """A message with a copy of both."""
         return torch.cat((k.reshape(-1), v.reshape(-1))).to(self.dtype)

@@ -5,6 +5,7 @@ one. Leaves out where a block comes from (`protocols`) and how a piece is comput
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, product
 from typing import NamedTuple
 
 import numpy as np
@@ -13,8 +14,8 @@ from torch import Tensor
 
 from cpcore.checks import Array
 from cpcore.distributed.block_ops import BlockOp, Rule, Saved
-from cpcore.distributed.blocks import Kind, Piece
-from cpcore.distributed.state import accumulate_dtype, empty_state, finish, merge_
+from cpcore.distributed.blocks import Kind, Piece, halved
+from cpcore.distributed.state import Total, accumulate_dtype, empty_state, finish, merge_, take_
 from cpcore.dropout import Dropout
 from cpcore.masks import Visibility
 
@@ -53,12 +54,18 @@ class RankAttention:
     def start(self) -> None:
         """Rows that have seen no key."""
         self.state = empty_state(self.q, self.value_width)
+        self.fresh = np.ones(self.q.shape[2], bool)
 
     def attend(self, block: Block) -> None:
         """Forward: merge what the rows see of the block into their running state."""
         for rows, keys, op, rule in self._work(block):
             k, v = block.k[:, :, keys], block.v[:, :, keys]
-            merge_(self.state, rows, op.attend(self.q[:, :, rows], k, v, rule))
+            chunk = op.attend(self.q[:, :, rows], k, v, rule)
+            if self.fresh[rows].all():  # the merge with nothing, which changes no bit
+                take_(self.state, rows, chunk)
+            else:
+                merge_(self.state, rows, chunk)
+            self.fresh[rows] = False
 
     def finish(self) -> tuple[Tensor, Tensor]:
         """(output, lse) in the accumulate dtype: the one division."""
@@ -67,34 +74,38 @@ class RankAttention:
     def start_replay(self, dout: Tensor, out: Tensor, lse: Tensor) -> None:
         """Take what the forward pass saved; one delta per row stands for all its keys."""
         self.saved = Saved(dout, out, lse, (dout.to(out.dtype) * out).sum(dim=-1))
-        self.dq = torch.zeros_like(self.q, dtype=accumulate_dtype(self.q.dtype))
+        self.dq = Total(torch.empty_like(self.q, dtype=accumulate_dtype(self.q.dtype)))
 
     def replay(self, block: Block, dk: Tensor, dv: Tensor) -> None:
-        """Backward: add the block's share to dq here, and to the dk and dv of its owner."""
+        """Backward: add the block's share to dq; what it adds to its owner's dk and dv is written.
+
+        Shapes: dk and dv as the block's k and v, not initialized.
+        """
+        totals = self.dq, Total(dk), Total(dv)
         for rows, keys, op, rule in self._work(block):
             q, k, v = self.q[:, :, rows], block.k[:, :, keys], block.v[:, :, keys]
             saved = Saved(*(x[:, :, rows] for x in self.saved))
             shares = op.gradients(q, k, v, saved, rule)
-            for total, share in zip(
-                (self.dq[:, :, rows], dk[:, :, keys], dv[:, :, keys]), shares, strict=True
-            ):
-                total += share
+            for total, part, share in zip(totals, (rows, keys, keys), shares, strict=True):
+                total.add(part, share)
+        for total in totals[1:]:
+            total.finish()
 
     def _work(self, block: Block) -> Iterator[tuple[slice, slice, BlockOp, Rule]]:
         """Rows, keys, operation and rule of every part in which some pair is visible."""
         if not self.q.numel() or not block.k.numel():
             return  # a batch of none
-        for piece in block.pieces:
+        largest = self.setting.ops["triangle"].largest_triangle
+        for piece in chain.from_iterable(halved(piece, largest) for piece in block.pieces):
             op = self.setting.ops[piece.kind]
             if "masked" not in op.kinds:  # a fused kernel takes the piece as it is
                 triangle = Rule(self.setting.scale, triangle=piece.kind == "triangle")
                 yield piece.rows, piece.keys, op, triangle
                 continue
-            for rows in _tiles(piece.rows):
-                for keys in _tiles(piece.keys):
-                    rule = self._masked(piece.kind, rows, block.positions, keys)
-                    if rule is not None:
-                        yield rows, keys, op, rule
+            for rows, keys in product(_tiles(piece.rows), _tiles(piece.keys)):
+                rule = self._masked(piece.kind, rows, block.positions, keys)
+                if rule is not None:
+                    yield rows, keys, op, rule
 
     def _masked(self, kind: Kind, rows: slice, k_pos: Array, keys: slice) -> Rule | None:
         """The rule of a tile, None if all of it is hidden."""

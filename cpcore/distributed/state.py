@@ -6,6 +6,7 @@ its lse: that is a summary too, with sum 1 relative to a maximum equal to its ls
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -49,6 +50,43 @@ def merge_(state: Stats, rows: slice, chunk: Stats) -> None:
     output.mul_(keep[..., None]).addcmul_(chunk.output, add[..., None])
     total.mul_(keep).addcmul_(chunk.sum, add)
     top.copy_(highest)
+
+
+def take_(state: Stats, rows: slice, chunk: Stats) -> None:
+    """The chunk becomes the state of rows that have seen no key."""
+    for part, received in zip(state, chunk, strict=True):
+        part[:, :, rows] = received
+
+
+class Total:
+    """A sum over slices of axis 2; the first share of a slice is copied instead of added to 0.
+
+    array: not initialized; what no share reaches is 0 once `finish` has returned it.
+    """
+
+    def __init__(self, array: Tensor) -> None:
+        self.array, self.fresh = array, np.ones(array.shape[2], bool)
+
+    def add(self, part: slice, share: Tensor) -> None:
+        """Add a share to a slice."""
+        fresh = self.fresh[part]
+        if fresh.all():
+            self.array[:, :, part] = share
+        else:
+            if fresh.any():
+                self._clear(part)
+            self.array[:, :, part] += share
+        fresh[:] = False
+
+    def finish(self) -> Tensor:
+        """The sum."""
+        if self.fresh.any():
+            self._clear(slice(None))
+        return self.array
+
+    def _clear(self, part: slice) -> None:
+        mask = torch.from_numpy(self.fresh[part]).to(self.array.device)
+        self.array[:, :, part].masked_fill_(mask[:, None], 0)
 
 
 def finish(state: Stats) -> tuple[Tensor, Tensor]:

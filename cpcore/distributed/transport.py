@@ -118,26 +118,25 @@ class GroupTransport(Transport):
             return []
         for message in receives:
             _mark(message.buffer)
-        operations: list[tuple[Message, str, Any]] = [
-            *((message, "from", dist.irecv) for message in receives),
-            *((message, "to", dist.isend) for message in sends),
-        ]
+        sides = [(message, "from") for message in receives]
+        sides += [(message, "to") for message in sends]
         try:
-            works = dist.batch_isend_irecv(
-                [
-                    dist.P2POp(start, message.buffer, self.peers[message.peer], self.group)
-                    for message, _, start in operations
-                ]
-            )
+            works = self._begin(sides)
         except RuntimeError as error:
-            message, side, _ = operations[0]
-            raise PeerError(self.rank, message, side, f"received {error}") from error
-        if len(works) < len(operations):  # NCCL: one piece of work for the whole batch
-            return [(*operations[0][:2], works[0].wait)]
+            raise PeerError(self.rank, *sides[0], f"received {error}") from error
+        if len(works) < len(sides):  # NCCL: one piece of work for the whole batch
+            return [(*sides[0], works[0].wait)]
         return [
             (message, side, partial(self._finish, work, message, side))
-            for (message, side, _), work in zip(operations, works, strict=True)
+            for (message, side), work in zip(sides, works, strict=True)
         ]
+
+    def _begin(self, sides: list[tuple[Message, str]]) -> list[Any]:
+        start = {"from": dist.irecv, "to": dist.isend}
+        to = [(start[side], message.buffer, self.peers[message.peer]) for message, side in sides]
+        if self.on_gpus:  # in one batch, without which two GPUs may wait for each other
+            return dist.batch_isend_irecv([dist.P2POp(*each, self.group) for each in to])
+        return [begin(buffer, peer, self.group) for begin, buffer, peer in to]
 
     def _finish(self, work: dist.Work, message: Message, side: str) -> None:
         if self.limit is None:

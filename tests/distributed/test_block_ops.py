@@ -7,7 +7,7 @@ import torch
 from cpcore import Visibility, from_lengths, zigzag
 from cpcore.distributed import FLASH_CPU, MATH, context_parallel_attention, run_threads
 from cpcore.distributed.block_ops import Math, Rule, Saved, choose
-from cpcore.distributed.state import Stats
+from cpcore.distributed.state import Stats, Total
 from cpcore.distributed.transport import Transport
 
 
@@ -105,3 +105,35 @@ def test_16_bit_results_are_rounded_once(dtype: torch.dtype) -> None:
         for got, wanted in zip(narrow, wide, strict=True):
             assert got.dtype == dtype
             assert torch.equal(got, wanted.to(dtype))
+
+
+def test_a_total_holds_what_was_added_and_0_where_nothing_was() -> None:
+    """Shares that overlap in part, in an array that was not initialized."""
+    total = Total(torch.full((1, 1, 7, 1), torch.nan))
+    for part in (slice(1, 3), slice(2, 5), slice(1, 3)):
+        total.add(part, torch.ones(1, 1, part.stop - part.start, 1))
+    assert total.finish().flatten().tolist() == [0, 2, 3, 1, 1, 0, 0]
+
+
+def test_long_shards_equal_the_attention_of_torch() -> None:
+    """Triangles beyond the largest are halved, rows pass the kernel's tiles of 512 keys."""
+    layout, seq_len = zigzag(1500, 2), 1500
+    arrays = [normal(n, 1, 2, seq_len, 8).requires_grad_() for n in range(3)]
+    dout = normal(3, 1, 2, seq_len, 8)
+
+    def worker(transport: Transport) -> list[torch.Tensor]:
+        index = torch.from_numpy(layout.owned[transport.rank].copy())
+        leaves = [x.detach()[:, :, index].requires_grad_() for x in arrays]
+        out = context_parallel_attention(
+            *leaves, layout=layout, visibility=Visibility(), group=transport
+        )
+        out.backward(dout[:, :, index])
+        return [out.detach(), *(x.grad for x in leaves if x.grad is not None)]
+
+    out = torch.nn.functional.scaled_dot_product_attention(*arrays, is_causal=True)
+    out.backward(dout)
+    wanted = [out.detach(), *(x.grad for x in arrays if x.grad is not None)]
+    for ref, *parts in zip(wanted, *run_threads(worker, 2, poison=True), strict=True):
+        got = layout.unshard([part.numpy() for part in parts])
+        # Up to 1500 terms of size 1, each with some roundings of 1e-16.
+        assert np.abs(got - ref.numpy()).max() < 1e-11

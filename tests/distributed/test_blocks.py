@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cpcore import Layout, Visibility, contiguous, per_document, striped, zigzag
-from cpcore.distributed.blocks import MANY_PIECES, Piece, cut
+from cpcore.distributed.blocks import MANY_PIECES, Piece, cut, halved
 from cpcore.distributed.plan import plan
 from tests.support.random_runs import LAYOUTS, RULES, drawn_layout, drawn_rule
 from tests.support.relation import double_loop
@@ -83,3 +83,21 @@ def test_a_block_of_too_many_pieces_is_masked_as_a_whole() -> None:
     layout = striped(4 * MANY_PIECES, 2, stripe=2)
     assert [piece.kind for turn in plan(layout, Visibility(), "ring", 0).forward
             for piece in turn.pieces] == ["masked", "masked"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("side", "largest", "count"), [(4, 4, 1), (5, 4, 3), (13, 4, 9), (1, 1, 1)]
+)
+def test_a_halved_triangle_is_the_same_triangle(side: int, largest: int, count: int) -> None:
+    whole = Piece(slice(2, 2 + side), slice(1, 1 + side), "triangle")
+    pieces = list(halved(whole, largest))
+    visible = np.zeros((20, 20), bool)
+    visible[whole.rows, whole.keys] = np.tril(np.ones((side, side), bool))
+    assert covered(pieces, visible.shape, visible) == ""
+    assert len(pieces) == count
+    assert all(p.rows.stop - p.rows.start <= max(largest, side // 2) for p in pieces)
+
+
+def test_what_is_no_triangle_is_not_halved() -> None:
+    square = Piece(slice(0, 9), slice(0, 9), "full")
+    assert list(halved(square, 2)) == [square]
