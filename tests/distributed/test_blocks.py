@@ -86,7 +86,7 @@ def test_a_block_of_too_many_pieces_is_masked_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("side", "largest", "count"), [(4, 4, 1), (5, 4, 3), (13, 4, 9), (1, 1, 1)]
+    ("side", "largest", "count"), [(4, 4, 1), (5, 4, 3), (13, 4, 7), (1, 1, 1)]
 )
 def test_a_halved_triangle_is_the_same_triangle(side: int, largest: int, count: int) -> None:
     whole = Piece(slice(2, 2 + side), slice(1, 1 + side), "triangle")
