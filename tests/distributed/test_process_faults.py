@@ -4,6 +4,7 @@ import re
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from cpcore.distributed import RankError, launch
 from tests.support.harm import IN_FLIGHT, OUT_OF_LINE, Harm, attend, drawn
 from tests.support.leftovers import nothing_left
+from tests.support.plugin import SAID
 
 ROUNDS, LIMIT_S, WAIT_S = 50, 8.0, 1.5
 LATE = f"not done within time_limit_s = {LIMIT_S:g}"
@@ -61,7 +63,9 @@ def check(harm: Harm, error: RankError | None) -> None:
         assert re.search(r"step \d|agreement", text), text
 
 
-def test_fifty_rounds_of_random_harm_end_in_time_and_leave_nothing(folder: Path) -> None:
+def test_fifty_rounds_of_random_harm_end_in_time_and_leave_nothing(
+    folder: Path, record_property: Callable[[str, object], None]
+) -> None:
     seen: Counter[str] = Counter()
     begin = time.monotonic()
     for seed in range(ROUNDS):
@@ -75,5 +79,7 @@ def test_fifty_rounds_of_random_harm_end_in_time_and_leave_nothing(folder: Path)
             check(harm, error)
         except AssertionError as wrong:
             raise AssertionError(f"seed {seed}, {harm}: {wrong}") from error
-    print(f"{ROUNDS} rounds in {time.monotonic() - begin:.0f} s: {dict(seen)}")
+    took = time.monotonic() - begin
+    told = ", ".join(f"{count} {kind or 'unharmed'}" for kind, count in sorted(seen.items()))
+    record_property(SAID, f"{ROUNDS} rounds of harm to a rank in {took:.0f} s: {told}")
     assert seen.keys() == {*IN_FLIGHT, *OUT_OF_LINE, ""}
