@@ -1,6 +1,8 @@
 """The launcher: results, the first error, time limits, and nothing left behind."""
 
+import inspect
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +17,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from cpcore.distributed import RankError, launch, where
+from cpcore.distributed import RankError, context_parallel_attention, launch, where
 from tests.support.leftovers import children, listening, nothing_left, ports_in_use
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -228,3 +230,14 @@ def test_under_torchrun_its_processes_are_the_ranks(tmp_path: Path) -> None:
     )  # fmt: skip
     script.unlink()
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("function", [launch, context_parallel_attention])
+def test_the_page_shows_the_real_signature(function: Any) -> None:
+    """The book is built without torch, so its signatures are written by hand."""
+    page = (ROOT / "book" / "processes.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(rf"py:function:: {function.__name__}\((.*)\)", page)
+    parameters = inspect.signature(function).parameters.values()
+    plain = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
+    real = str(inspect.Signature(plain))[1:-1]
+    assert shown.replace('"', "'") == real
