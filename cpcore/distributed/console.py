@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from cpcore.checks import expected
 from cpcore.distributed import torchrun
 from cpcore.distributed.launch import RankError
 
@@ -80,15 +81,20 @@ def run(argv: list[str], made: argparse.ArgumentParser, command: Callable[..., A
     """
     options = made.parse_args(argv)
     try:
+        if options.json is not None and not options.json.absolute().parent.is_dir():
+            raise expected("json", "a file in a folder that exists", options.json)
         report, text = command(options)
+        if speaks():
+            if options.json is not None:
+                write(options.json, report)
+            print(text, flush=True)
     except (ValueError, RankError, OSError) as error:
         if speaks():
             print(f"{made.prog}: {error}", file=sys.stderr)
         return 2
-    if speaks():
-        if options.json is not None:
-            write(options.json, report)
-        print(text, flush=True)
+    except KeyboardInterrupt:
+        print(f"{made.prog}: interrupted", file=sys.stderr)
+        return 130  # as the shell reports it
     return 0 if report["agrees"] else 1
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -153,15 +154,32 @@ def test_a_time_limit_that_is_too_short_ends_with_one_clear_line(
     assert "not done within time_limit_s = 0.01" in told
 
 
-@pytest.mark.parametrize("size", [2, 3])
-def test_the_command_runs_under_torchrun(size: int, tmp_path: Path) -> None:
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.parametrize("starters", [1, 2])
+def test_the_command_runs_under_torchrun(starters: int, tmp_path: Path) -> None:
+    """Two starters on one machine stand for two machines."""
     path = tmp_path / "report.json"
-    split = ["--split", {2: "2+3", 3: "1+0+4"}[size]]
-    command = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={size}", "-m"]
-    done = subprocess.run(
-        [sys.executable, *command, "cpcore", "lab", "--quiet", "--json", str(path), *split],
-        cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("agrees: yes") == 1, "one rank speaks"
-    assert {len(cell["ranks"]) for cell in json.loads(path.read_text())["cells"]} == {size}
+    meet = ["--nnodes=2", "--rdzv-backend=c10d", f"--rdzv-endpoint=127.0.0.1:{free_port()}"]
+    options = meet if starters == 2 else ["--standalone"]
+    command = ["torch.distributed.run", *options, f"--nproc-per-node={2 // starters}"]
+    lab_command = ["cpcore", "lab", "--quiet", "--split", "2+3", "--json", str(path)]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", *command, "-m", *lab_command],
+            cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True,
+        )
+        for _ in range(starters)
+    ]  # fmt: skip
+    try:
+        printed = [process.communicate(timeout=150)[0] for process in started]
+    finally:
+        for process in started:
+            process.kill()
+    assert [process.returncode for process in started] == [0] * starters
+    assert "".join(printed).count("agrees: yes") == 1, "one rank speaks"
+    assert {len(cell["ranks"]) for cell in json.loads(path.read_text())["cells"]} == {2}
