@@ -239,7 +239,7 @@ def test_the_table_of_chapters_is_written_from_the_chapters() -> None:
     assert text("index.md") == pages.with_chapters(text("index.md")), (
         "run `python -m scripts.pages`"
     )
-    table = rows(section(text("index.md"), "What is here today").split("The minutes")[0])
+    table = rows(section(text("index.md"), "The chapters").split("The minutes")[0])
     linked = [re.findall(r"\((\w+\.ipynb)\)", row[0])[0] for row in table]
     toc = (pages.ROOT / "_toc.yml").read_text()
     assert linked == [f"{name}.ipynb" for name in re.findall(r"file: book/(\d\d_\w+)", toc)]
