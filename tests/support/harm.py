@@ -21,7 +21,7 @@ from cpcore.distributed import (
 )
 from cpcore.distributed.transport import Pending
 
-IN_FLIGHT = ("killed", "stopped", "asleep", "raises", "leaves", "longer")
+IN_FLIGHT = ("killed", "stopped", "asleep", "raises", "leaves", "longer", "shorter")
 OUT_OF_LINE = ("dtype", "width", "layout", "visibility", "protocol")
 PHASES = ("forward", "replay", "return")
 
@@ -87,9 +87,10 @@ class Hurt(GroupTransport):
         met = any((m.phase, m.step) == (harm.phase, harm.step) for m in sends)
         if not met or self.rank != harm.victim or harm.kind not in IN_FLIGHT:
             return super().post(sends, receives, collective=collective)
-        if harm.kind == "longer":  # one element more than the plan says, in the first message
+        if harm.kind in ("longer", "shorter"):  # by one element, in the first message
             buffer = sends[0].buffer
-            first = sends[0]._replace(buffer=torch.cat((buffer, buffer.new_zeros(1))))
+            other = torch.cat((buffer, buffer.new_zeros(1)))
+            first = sends[0]._replace(buffer=other if harm.kind == "longer" else other[:-2])
             return super().post([first, *sends[1:]], receives, collective=collective)
         if harm.after:
             super().post(sends, receives, collective=collective)
