@@ -115,8 +115,8 @@ def stop_one(rank: int) -> None:
 def test_a_stopped_rank_costs_no_more_than_the_time_limit() -> None:
     begin = time.monotonic()
     with pytest.raises(RankError) as caught:
-        launch(stop_one, 3, time_limit_s=3)
-    assert time.monotonic() - begin < 6
+        launch(stop_one, 3, time_limit_s=5)
+    assert time.monotonic() - begin < 9
     assert caught.value.rank in (0, 2)  # they waited half of the limit for rank 1
     assert caught.value.others[1] == "return step 1: still running"
 
@@ -129,7 +129,7 @@ def sleep_forever(rank: int) -> None:
 
 def test_ranks_that_never_end_are_ended_at_the_time_limit(folder: Path) -> None:
     with pytest.raises(RankError, match="rank 0, forward step 0: TimeoutError: not done within"):
-        launch(sleep_forever, 2, time_limit_s=1)
+        launch(sleep_forever, 2, time_limit_s=3)
     remove_ready(folder, 2)
 
 

@@ -15,7 +15,7 @@ from cpcore import Visibility, dense_attention, zigzag
 from cpcore.distributed import train, training
 from cpcore.distributed.corpus import MULTIPLE, SHORTEST, prose, sequences
 from cpcore.distributed.model import Model, Shape, rotary, whole_attention
-from cpcore.distributed.training import SWITCHES, Recipe, train_alone
+from cpcore.distributed.training import SWITCHES, Recipe, Trained, train_alone
 from cpcore.loss import IGNORE
 from cpcore.positions import rotary as numpy_rotary
 from tests.distributed.test_lab import ENVIRONMENT, ROOT
@@ -161,6 +161,41 @@ def test_copies_that_drift_apart_are_seen(monkeypatch: pytest.MonkeyPatch) -> No
     assert run.differences[1] < 1e-13
     assert not run.same_on_all_ranks
     assert not report["agrees"]
+
+
+def trained(weights: float, losses: float = 2.0, digest: str = "same") -> Trained:
+    """One step that ends with these weights."""
+    return Trained([losses], {0: np.ones(3), 1: np.array([1.0, -2.0, weights])}, digest)
+
+
+@pytest.mark.parametrize(
+    ("runs", "switch", "agrees"),
+    [
+        ([trained(1 + 1e-10)] * 2, None, True),  # 1e-10 of the largest weight, which is 2
+        ([trained(1 + 3e-10)] * 2, None, False),
+        ([trained(1, losses=2 + 1e-8)] * 2, None, False),
+        ([trained(1), trained(1, digest="other")], None, False),
+        ([trained(1), trained(1, losses=2.1)], None, False),
+        ([trained(float("nan"))] * 2, None, False),
+        ([trained(1 + 3e-4)] * 2, "lost_return", True),
+        ([trained(1 + 1e-4)] * 2, "lost_return", False),  # half of what it must do
+        ([trained(1)] * 2, "lost_return", False),
+    ],
+)
+def test_a_run_agrees_only_if_it_is_as_right_or_as_wrong_as_it_must_be(
+    runs: list[Trained], switch: str | None, agrees: bool
+) -> None:
+    assert train.compare(trained(1), runs, switch, Recipe(steps=1)).agrees == agrees
+
+
+def test_whole_runs_must_have_learned() -> None:
+    for fell, moved, steps, enough in (
+        (0.2, 0.01, 30, True),
+        (0.19, 0.02, 30, False),
+        (0.3, 0.009, 30, False),
+        (0.0, 0.0, 29, True),
+    ):
+        assert train.enough({"fell": fell, "moved": moved}, Recipe(steps=steps)) == enough
 
 
 def test_labels_are_shifted_before_the_split() -> None:
