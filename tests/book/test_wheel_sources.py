@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import socket
+import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,6 +149,57 @@ def test_a_release_that_keeps_silent_is_left_after_its_limit(
         monkeypatch.setattr(wheel_sources, "OFFICIAL", address)
         monkeypatch.setattr(wheel_sources, "OFFICIAL_LIMIT_S", 0.1)
         assert fails(wheel_sources.from_release, tmp_path) == "no answer within 0.1 s (timed out)"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (b"HTTP/1.0 200 OK\r\nContent-Length: 9\r\n\r\nwheel", "the answer ends too early"),
+        (b"HTTP/1.0 404 Not Found\r\n\r\n", "the server answers 404"),
+    ],
+)
+def test_a_release_that_answers_badly_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes, reason: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            call, _ = server.accept()
+            with call:
+                call.recv(4096)
+                call.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        address = f"http://127.0.0.1:{server.getsockname()[1]}/{{version}}/{{name}}"
+        monkeypatch.setattr(wheel_sources, "OFFICIAL", address)
+        assert fails(wheel_sources.from_release, tmp_path) == f"a.whl: {reason}"
+
+
+def test_a_damaged_carrier_and_an_unreadable_folder_are_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrier = tmp_path / "carrier.whl"
+    with zipfile.ZipFile(carrier, "w") as archive:
+        archive.writestr("a.whl", A)
+    carrier.write_bytes(carrier.read_bytes().replace(A, B))
+    with pytest.raises(NoAnswerError, match=r"carrier\.whl is damaged \(Bad CRC"):
+        list(wheel_sources.carried(carrier, ["a.whl"], tmp_path))
+    carrier.write_bytes(b"cut")
+    with pytest.raises(NoAnswerError, match="is damaged"):
+        list(wheel_sources.carried(carrier, ["a.whl"], tmp_path))
+    (tmp_path / "a.whl").write_bytes(A)
+    monkeypatch.setenv(wheel_sources.FOLDER_VARIABLE, str(tmp_path))
+    no_folder = tmp_path / "gone"
+    assert fails(wheel_sources.from_folder, no_folder) == "a.whl: No such file or directory"
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.write_bytes(b"a file where a folder should be")
+    for make in (lambda: assets.ensure("katex", cache), lambda: pyodide_assets.ensure(cache)):
+        with pytest.raises(assets.AssetError) as error:
+            make()
+        assert str(error.value).startswith(f"{cache} cannot be used: ")
 
 
 def test_the_release_is_asked_for_the_pinned_version(

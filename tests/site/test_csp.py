@@ -82,6 +82,9 @@ OUTSIDE = {
     "image": "new Image().src = 'http://outside.invalid/x'",
     "script": "const s = document.createElement('script'); s.src = 'http://outside.invalid/x';"
     "document.body.append(s)",
+    "sheet": "const l = document.createElement('link'); l.rel = 'stylesheet';"
+    "l.href = 'http://outside.invalid/x'; document.head.append(l)",
+    "font": "new FontFace('x', 'url(http://outside.invalid/x)').load().catch(() => 0)",
     "frame": "const f = document.createElement('iframe'); f.src = 'http://outside.invalid/x';"
     "document.body.append(f)",
     "form": "const f = document.createElement('form'); f.action = 'http://outside.invalid/x';"

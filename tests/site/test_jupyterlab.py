@@ -165,11 +165,6 @@ def test_a_notebook_runs_and_a_moved_control_redraws_its_picture(
         run_all(page, address, token, notebook)
         wait_until_done(page)
         assert page.locator(".jp-RenderedText[data-mime-type*=stderr]").count() == 0
-        page.screenshot(path="/tmp/lab.png")
-        print(
-            page.locator(".widget-vbox").all_inner_texts(),
-            page.locator(".jp-OutputArea-output").count(),
-        )
         box = picture(page, name)
         shown = box.locator(".cp-live svg").first
         before = shown.get_attribute("aria-label")
