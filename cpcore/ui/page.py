@@ -15,20 +15,27 @@ import linecache
 import os
 import sys
 import time
-import traceback
 import types
 from collections.abc import Callable
 from typing import Any
 
 from cpcore.ui.catalogue import catalogue
 from cpcore.ui.explorable import Explorable
+from cpcore.ui.page_errors import CELL, LIMIT, explain
 from cpcore.ui.page_output import bundle, figures
 
-CELL = "<cell "  # file names of cells start like this
 # A loop that prints must not flood the page: what is printed leaves at once, until so many
 # messages have left in a short time; then that many a second.
 BURST, RATE = 200, 20
-LIMIT = 200_000  # characters of one run: more would stall the page
+BOXES = 500  # outputs of one run: more would stall the page
+
+
+class Keyboard(io.TextIOBase):
+    """What `input` reads from: there is nobody to ask while a cell runs."""
+
+    def readline(self, size: int | None = -1) -> str:  # type: ignore[override]
+        """Say what to do instead."""
+        raise OSError("this page's Python cannot ask for input: write the answer into the cell")
 
 
 class Stream(io.TextIOBase):
@@ -55,7 +62,7 @@ class Session:
         self._pieces: list[str] = []
         self._open = ""  # the stream that the pieces belong to
         self._free, self._counted = float(BURST), time.monotonic()
-        self._room = LIMIT
+        self._room, self._boxes = LIMIT, BOXES
         self._shown: dict[str, Explorable] = {}
         self._space: dict[str, Any] = {}
         os.environ.setdefault("MPLBACKEND", "agg")
@@ -73,8 +80,9 @@ class Session:
         name = f"{CELL}{number}>"
         lines = [line + "\n" for line in source.split("\n")]
         linecache.cache[name] = (len(source), None, lines, name)
-        self._room = LIMIT
+        self._open, self._room, self._boxes = "", LIMIT, BOXES
         out, err = Stream("stdout", self._write), Stream("stderr", self._write)
+        sys.stdin = Keyboard()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             try:
                 value = await self._value(source, name)
@@ -99,13 +107,16 @@ class Session:
         for value in values:
             if isinstance(value, Explorable):
                 self._shown[value.name] = value
-            self._output("data", data=bundle(value))
+            if self._opens("display"):
+                data = bundle(value)
+                data["text/plain"] = self._fitting(data["text/plain"])
+                self._output("data", data=data)
 
     async def _value(self, source: str, name: str) -> Any:
         """Run the statements; the value of a last expression without a semicolon."""
         tree = ast.parse(source, name)
         last = tree.body[-1] if tree.body else None
-        if not isinstance(last, ast.Expr) or source.rstrip().endswith(";"):
+        if not isinstance(last, ast.Expr) or _silenced(last, source):
             return await self._evaluate(tree, name, "exec")
         tree.body.pop()
         await self._evaluate(tree, name, "exec")
@@ -119,21 +130,36 @@ class Session:
         return await value if code.co_flags & inspect.CO_COROUTINE else value
 
     def _write(self, stream: str, text: str) -> None:
-        if stream != self._open:
-            self._flush()
-            self._open = stream
-        if self._room <= 0 or not text:
+        if not text or not self._opens(stream):
             return
-        self._pieces.append(text[: self._room])
-        self._room -= len(text)
-        if self._room <= 0:
-            self._pieces.append(f"\n... the page shows the first {LIMIT:,} characters\n")
+        self._pieces.append(self._fitting(text))
         now = time.monotonic()
         self._free = min(BURST, self._free + RATE * (now - self._counted))
         self._counted = now
-        if self._free >= 1:
+        if self._free >= 1 or self._room <= 0:
             self._free -= 1
             self._flush()
+
+    def _opens(self, kind: str) -> bool:
+        """Does the page still take an output of this kind? Text goes on in the open box."""
+        if self._room <= 0 or self._boxes <= 0:
+            return False
+        if kind == "display" or kind != self._open:
+            self._flush()
+            self._open = kind
+            self._boxes -= 1
+            if not self._boxes:
+                self._open = "stdout"
+                self._pieces.append(f"... the page shows the first {BOXES - 1:,} outputs\n")
+                self._flush()
+        return self._boxes > 0
+
+    def _fitting(self, text: str) -> str:
+        """The part of a text that there is room for."""
+        room, self._room = self._room, self._room - len(text)
+        if self._room > 0:
+            return text
+        return f"{text[:room]}\n... the page shows the first {LIMIT:,} characters\n"
 
     def _flush(self) -> None:
         text, self._pieces = "".join(self._pieces), []
@@ -145,23 +171,8 @@ class Session:
         self._send(json.dumps({"kind": kind, **parts}))
 
 
-def explain(error: BaseException) -> str:
-    """The traceback without frames that are not the reader's, and what a missing module means."""
-    shown = traceback.TracebackException.from_exception(error)
-    _keep_cells(shown)
-    text = "".join(shown.format()).rstrip("\n")
-    if isinstance(error, ModuleNotFoundError):
-        text = "\n".join(line for line in text.split("\n") if "pyodide" not in line.lower())
-        text += "\nThis page carries the standard library, numpy and cpcore."
-    return text
-
-
-def _keep_cells(shown: traceback.TracebackException | None) -> None:
-    """Keep the frames of cells, in this error and in those that led to it."""
-    if shown is None:
-        return
-    frames = [frame for frame in shown.stack if frame.filename.startswith(CELL)]
-    # Without a frame there is no "Traceback" line: a syntax error names its place itself.
-    shown.stack = traceback.StackSummary.from_list(frames) if frames else None  # type: ignore[assignment]
-    _keep_cells(shown.__cause__)
-    _keep_cells(shown.__context__)
+def _silenced(last: ast.Expr, source: str) -> bool:
+    """Does a semicolon follow the last expression? One inside a comment does not count."""
+    lines = source.encode().split(b"\n")[(last.end_lineno or 1) - 1 :]
+    rest = lines[0][last.end_col_offset :]
+    return rest.lstrip().startswith(b";")

@@ -7,9 +7,11 @@ import inspect
 import io
 import sys
 import types
+from itertools import islice
 from typing import Any
 
 WIDTH = 79  # columns after which IPython breaks a container
+MOST = 1000  # items of a container that IPython shows
 METHODS = {
     "text/html": "_repr_html_",
     "image/svg+xml": "_repr_svg_",
@@ -19,19 +21,30 @@ METHODS = {
 
 def bundle(value: object) -> dict[str, str]:
     """Representations of a value by MIME type; the text is always among them."""
-    found: dict[str, Any] = {"text/plain": pretty(value)}
+    found: dict[str, Any] = {"text/plain": _readable(value)}
     if isinstance(value, type):
         return found
     whole = getattr(value, "_repr_mimebundle_", None)
     if whole is not None:
         data = whole(include=None, exclude=None)
-        found |= data[0] if isinstance(data, tuple) else data
+        data = data[0] if isinstance(data, tuple) else data
+        found |= data if isinstance(data, dict) else {}
     for mime, method in METHODS.items():
         make = None if mime in found else getattr(value, method, None)
         shown = make() if make is not None else None
         if shown is not None:
             found[mime] = shown
-    return {mime: _text(shown) for mime, shown in found.items()}
+    # An object that answers to every name, as a mock does, has no picture.
+    good = {mime: shown for mime, shown in found.items() if isinstance(shown, str | bytes)}
+    return {mime: _text(shown) for mime, shown in good.items()}
+
+
+def _readable(value: object) -> str:
+    """The text of a value, also of a list that holds itself."""
+    try:
+        return pretty(value)
+    except RecursionError:
+        return repr(value)
 
 
 def figures() -> list[dict[str, str]]:
@@ -62,8 +75,11 @@ def pretty(value: object, indent: int = 0, column: int = 0, after: int = 0) -> s
         return flat
     start, end = brackets
     inner = indent + len(start)
-    lines = [text + "," for text in _items(value, inner)]
-    if not (isinstance(value, tuple) and len(lines) == 1):
+    items: Any = value
+    lines = [text + "," for text in _items(items, inner)]
+    if len(items) > MOST:
+        lines.append("...")
+    elif not (isinstance(value, tuple) and len(lines) == 1):
         lines[-1] = lines[-1][:-1]
     return start + ("\n" + " " * inner).join(lines) + end
 
@@ -95,7 +111,9 @@ def _ordered(value: Any) -> list[object]:
 
 
 def _flat(value: Any, brackets: tuple[str, str]) -> str:
-    """The container on one line."""
+    """The container on one line; anything too long for a line if it cannot fit."""
+    if len(value) > WIDTH:
+        return " " * (WIDTH + 1)
     if isinstance(value, dict):
         items = [f"{_line(key)}: {_line(item)}" for key, item in value.items()]
     else:
@@ -112,9 +130,9 @@ def _line(value: object) -> str:
 def _items(value: Any, indent: int) -> list[str]:
     """The items of a broken container, each from its own line on."""
     if not isinstance(value, dict):
-        return [pretty(item, indent, indent, 1) for item in _ordered(value)]
+        return [pretty(item, indent, indent, 1) for item in _ordered(value)[:MOST]]
     texts = []
-    for key, item in value.items():
+    for key, item in islice(value.items(), MOST):
         head = pretty(key, indent, indent) + ": "
         texts.append(head + pretty(item, indent, indent + len(head), 1))
     return texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -196,6 +196,75 @@ def test_run_all_above_starts_from_a_fresh_namespace(desk: Desk) -> None:
     assert desk.settled(4).startswith("Ran in")
     assert desk.text(4) == "False\n"
     desk.press("Reset", 4)
+
+
+SLOW = "import time\nprint('begun')\ntime.sleep(2)\nprint('ended')"
+
+
+def begin(desk: Desk, number: int, code: str = SLOW) -> None:
+    """Run a cell that takes its time, as far as its first output."""
+    desk.edit(number, code)
+    desk.note(number).evaluate("e => { e.textContent = ''; }")
+    desk.press("Run", number)
+    says(desk, number, "begun")
+
+
+def says(desk: Desk, number: int, text: str) -> None:
+    """Wait until the outputs of a cell say this."""
+    box = desk.cell(number).locator(".cell_output").element_handle()
+    desk.page.wait_for_function("([e, t]) => e.textContent.includes(t)", arg=[box, text])
+
+
+def test_a_cell_edited_while_it_runs_is_not_called_wrong_and_runs_again_when_asked(
+    desk: Desk,
+) -> None:
+    begin(desk, FREE)
+    desk.edit(FREE, "print('second')")
+    assert desk.note(FREE).inner_text() == "Running"
+    note = desk.note(FREE).element_handle()
+    desk.page.wait_for_function("e => e.textContent !== 'Running'", arg=note)
+    assert desk.note(FREE).inner_text() == "The output is of an earlier run."
+    begin(desk, FREE)
+    desk.edit(FREE, "print('second')")
+    desk.field(FREE).press("Shift+Enter")
+    says(desk, FREE, "second")
+    assert desk.settled(FREE).startswith("Ran in")
+    assert desk.text(FREE) == "second\n"
+
+
+def test_what_a_cell_says_after_its_reset_is_not_shown(desk: Desk) -> None:
+    stored = desk.text(5)
+    begin(desk, 5)
+    desk.press("Reset", 5)
+    stop = desk.button("Stop", 5).element_handle()
+    desk.page.wait_for_function("e => e.getAttribute('aria-disabled') === 'true'", arg=stop)
+    assert desk.text(5) == stored
+    assert desk.note(5).inner_text() == ""
+
+
+def test_run_all_above_starts_over_although_the_first_cell_runs(desk: Desk) -> None:
+    assert desk.try_out(3, "left_over = 1") == ""
+    desk.press("Reset", 3)
+    begin(desk, 1, SLOW + "\nprint('left_over' in globals())")
+    desk.press("Run all above", FREE)
+    says(desk, 1, "False")
+    assert desk.settled(FREE).startswith("Ran in")
+    desk.press("Reset", 1)
+
+
+def test_cells_that_waited_for_a_wrong_one_wait_no_longer(desk: Desk) -> None:
+    begin(desk, FREE, SLOW + "\n1 / 0")
+    desk.press("Run", 4)
+    assert desk.note(4).inner_text() == f"Waits for cell {FREE}."
+    assert desk.settled(FREE) == "Ended with an error. The output is live."
+    assert not desk.note(4).inner_text().startswith("Waits")
+
+
+def test_an_import_that_the_page_does_not_carry_leaves_python_as_it_is(desk: Desk) -> None:
+    desk.run(1)
+    desk.seen.responses.clear()
+    assert "ModuleNotFoundError" in desk.try_out(FREE, "import matplotlib.pyplot as plt")
+    assert not desk.seen.responses, "Python was loaded again"
 
 
 def test_streams_results_and_errors_are_shown_in_order(desk: Desk) -> None:
@@ -415,6 +484,11 @@ def test_the_keyboard_runs_edits_and_leaves(desk: Desk) -> None:
     assert desk.text(FREE) == "by key\n"
     page.keyboard.press("Tab")
     assert field.input_value().endswith("    "), "Tab indents"
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Tab")
+    assert field.input_value() == "    if True:\n        print('by key')    "
+    page.keyboard.press("Control+Z")
+    assert field.input_value() == "if True:\n    print('by key')    ", "one step back"
     page.keyboard.press("Escape")
     page.keyboard.press("Tab")
     names = []
@@ -450,6 +524,19 @@ def test_an_endless_loop_stops_within_a_second_and_the_next_run_works(desk: Desk
     assert desk.text(FREE) == "begun\n"
     assert desk.try_out(FREE, "print(cpcore.__version__)").strip(), "cell 1 has run again"
     assert desk.note(1).inner_text().startswith("Ran in")
+
+
+def test_a_stopped_cell_can_be_reset_also_where_it_was_not_edited(desk: Desk) -> None:
+    stored = desk.text(3)
+    endless = "import builtins\ndef print(*words):\n    builtins.print('begun')\n    while 1: 0"
+    desk.edit(FREE, desk.field(FREE).input_value() + "\n" + endless)
+    desk.press("Run", 3)
+    says(desk, 3, "begun")
+    desk.press("Stop", 3)
+    assert desk.settled(3).startswith("Stopped")
+    assert desk.text(3) == "begun\n"
+    desk.press("Reset", 3)
+    assert desk.text(3) == stored
 
 
 def test_an_error_that_breaks_python_says_so_and_reaches_nothing(desk: Desk) -> None:
@@ -590,6 +677,45 @@ def test_a_file_that_is_missing_is_named(address: str, browser: Browser) -> None
         said = Desk(page).run(1)
         assert said == "Python ended: pyodide.asm.wasm: the server answers 404. Run tries again."
         assert not seen.outside
+
+
+def cut(content: bytes) -> bytes:
+    """As a broken download leaves it."""
+    return content[:-1000]
+
+
+def changed(content: bytes) -> bytes:
+    """As long as before."""
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+@pytest.mark.parametrize("damage", [cut, changed])
+@pytest.mark.parametrize("pattern", ["numpy-*.whl", "pyodide.asm.wasm", "cpcore.zip"])
+def test_a_damaged_file_is_refused_by_name(
+    site: Path, address: str, browser: Browser, pattern: str, damage: Callable[[bytes], bytes]
+) -> None:
+    (path,) = (site / "pyodide").glob(pattern)
+    kind = {".wasm": "application/wasm"}.get(path.suffix, "application/zip")
+
+    def answer(route: Route) -> None:
+        route.fulfill(body=damage(path.read_bytes()), content_type=kind)
+
+    with visiting(browser, address) as (page, _):
+        page.context.route(f"**/{path.name}*", answer)
+        page.goto(address + PAGE)
+        said = Desk(page).run(1)
+        assert said == f"Python ended: {path.name}: damaged, and refused. Run tries again."
+        page.context.unroute(f"**/{path.name}*")
+        if pattern == "cpcore.zip":
+            assert Desk(page).run(1).startswith("Ran in")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "pyodide.asm.js", "python_stdlib.zip"])
+def test_a_file_that_does_not_come_is_named(address: str, browser: Browser, name: str) -> None:
+    with visiting(browser, address) as (page, _):
+        page.context.route(f"**/pyodide/{name}*", lambda route: route.abort())
+        page.goto(address + PAGE)
+        assert Desk(page).run(1).startswith(f"Python ended: {name}: ")
 
 
 def test_a_cell_that_is_not_live_says_why_and_has_no_buttons(

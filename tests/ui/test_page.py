@@ -7,19 +7,22 @@ import json
 import sys
 from collections import Counter, defaultdict, namedtuple
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 from IPython.lib.pretty import pretty as ipython
 
 from cpcore.ui import catalogue, figures, split_explorer
-from cpcore.ui.page import LIMIT, Session
+from cpcore.ui.page import BOXES, Session
+from cpcore.ui.page_errors import LIMIT
 from cpcore.ui.page_output import bundle, pretty
 
 Pair = namedtuple("Pair", "left right")
 LONG = list(range(40))
+ENDLESS: list[object] = [1]
+ENDLESS.append(ENDLESS)
 
 
 def add(x: int, y: int = 2) -> int:
@@ -28,10 +31,10 @@ def add(x: int, y: int = 2) -> int:
 
 @pytest.fixture(autouse=True)
 def main() -> Iterator[None]:
-    """A session puts its own module in this place."""
-    before: ModuleType = sys.modules["__main__"]
+    """A session puts its own module and its own keyboard in these places."""
+    before, keyboard = sys.modules["__main__"], sys.stdin
     yield
-    sys.modules["__main__"] = before
+    sys.modules["__main__"], sys.stdin = before, keyboard
 
 
 class Cells:
@@ -88,6 +91,13 @@ def cells() -> Cells:
         [["a" * 30, "b" * 30], ["c" * 30, "d" * 30]],
         {"key " * 9: "value " * 9},
         {"x": {"y": ["z" * 40, "w" * 40]}},
+        list(range(1000)),
+        list(range(1001)),
+        tuple(range(1200)),
+        set(range(1200)),
+        dict.fromkeys(range(1200)),
+        [[LONG * 30], 1],
+        {"first": dict.fromkeys(range(100))},
         ["a" * 75],
         ["a" * 76],
         [["a" * 36, "b" * 36]],
@@ -116,6 +126,15 @@ def test_containers_with_a_text_of_their_own_keep_it() -> None:
         assert pretty(value) == repr(value)
 
 
+def test_a_list_that_holds_itself_has_a_text() -> None:
+    assert bundle(ENDLESS) == {"text/plain": ipython(ENDLESS)}
+
+
+def test_an_object_that_answers_to_every_name_is_shown_as_text() -> None:
+    for value in (MagicMock(), MagicMock(_repr_mimebundle_=lambda **_: None)):
+        assert bundle(value) == {"text/plain": repr(value)}
+
+
 def test_a_figure_keeps_its_html_and_a_class_is_not_asked_for_its() -> None:
     figure = figures.ownership(4)
     assert bundle(figure) == {
@@ -138,6 +157,8 @@ def test_outputs_come_in_the_order_of_the_program(cells: Cells) -> None:
     [
         ("1 + 1", [("data", "2")]),
         ("1 + 1;", []),
+        ("(1 +\n 1) ; # nothing", []),
+        ("1 + 1  # shown;", [("data", "2")]),
         ("x = 1", []),
         ("None", []),
         ("", []),
@@ -192,6 +213,31 @@ def test_an_error_that_led_to_another_is_cut_too(cells: Cells) -> None:
     assert all("<cell 1>" in line for line in text.split("\n") if "File" in line)
 
 
+def test_errors_of_a_group_are_cut_too(cells: Cells) -> None:
+    assert not cells.run(
+        "import json\ndef parse():\n    try:\n        json.loads('{')\n"
+        "    except ValueError as error:\n        return error\n"
+        "raise ExceptionGroup('both', [parse(), KeyError('x')])"
+    )
+    ((_, text),) = cells.outputs()
+    assert "both (2 sub-exceptions)" in text
+    assert text.count("JSONDecodeError") == 1
+    assert [line.split('"')[1] for line in text.split("\n") if "File" in line] == ["<cell 1>"] * 2
+
+
+def test_a_long_error_keeps_its_beginning_and_its_end(cells: Cells) -> None:
+    assert not cells.run(f"raise ValueError('x' * {2 * LIMIT} + 'the end')")
+    ((_, text),) = cells.outputs()
+    assert text.startswith("Traceback")
+    assert text.endswith("the end")
+    assert len(text) < LIMIT + 100
+
+
+def test_a_cell_that_asks_for_input_is_told_what_to_do(cells: Cells) -> None:
+    assert not cells.run("name = input('your name? ')")
+    assert cells.outputs()[-1][1].endswith("write the answer into the cell")
+
+
 def test_what_was_printed_before_an_error_stays_and_exit_is_an_error(cells: Cells) -> None:
     assert not cells.run("print('so far')\nraise SystemExit")
     assert [kind for kind, _ in cells.outputs()] == ["stdout", "error"]
@@ -211,6 +257,39 @@ def test_a_flood_of_text_is_cut_and_the_next_cell_prints_again(cells: Cells) -> 
     assert len(cells.sent) < 1000  # not one message per line
     cells.run("print('again')")
     assert cells.outputs() == [("stdout", "again\n")]
+
+
+FULL = f"... the page shows the first {BOXES - 1:,} outputs\n"
+
+
+@pytest.mark.parametrize(
+    "flood", ["display(1)", "print('a'); print('b', file=sys.stderr)", "display(1); print('c')"]
+)
+def test_a_flood_of_outputs_is_cut_and_the_next_cell_shows_its_own(
+    cells: Cells, flood: str
+) -> None:
+    """Each output is a box of the page; thousands would stall it, and Stop with it."""
+    assert cells.run(f"import sys\nfor i in range(2000): {flood}\nprint('lost')\n5")
+    assert BOXES - 1 <= len(cells.outputs()) <= BOXES
+    assert len(cells.sent) < 2 * BOXES
+    assert cells.sent[-1]["text"] == FULL
+    assert not cells.run(f"for i in range(2000): {flood}\n1 / 0")
+    assert cells.outputs()[-1][1].endswith("division by zero"), "an error is always shown"
+    cells.run("display(1)\n2")
+    assert cells.outputs() == [("data", "1"), ("data", "2")]
+
+
+def test_a_long_result_is_cut(cells: Cells) -> None:
+    assert cells.run(f"display('x' * {2 * LIMIT})\n'y'")
+    ((_, text),) = cells.outputs()
+    assert text == f"'{'x' * (LIMIT - 1)}\n... the page shows the first {LIMIT:,} characters\n"
+
+
+def test_the_cut_is_said_while_the_cell_still_runs(cells: Cells) -> None:
+    sent = cells.sent
+    cells.session._space["last"] = lambda: str(sent[-1])
+    assert cells.run(f"for i in range({LIMIT}): print('x')\nassert 'shows the first' in last()")
+    assert cells.run(f"for i in range({BOXES}): display(1)\nassert 'shows the first' in last()")
 
 
 def test_what_is_printed_leaves_at_once(cells: Cells) -> None:

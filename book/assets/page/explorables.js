@@ -1,8 +1,8 @@
 /* Explorables: native controls that switch between pictures drawn by Python.
  *
  * A page holds the first picture of each explorable as plain HTML. This script adds the controls
- * that data-controls describes, in the state that data-places names, and loads explorables/NAME.js, all pictures of that explorable,
- * when the reader comes near or first uses a control. It is a classic script, and so is the data:
+ * that data-controls describes, in the state that data-places names, and loads explorables/NAME.js,
+ * all pictures of that explorable, when the reader comes near or first uses a control. It is a classic script, and so is the data:
  * both work from disk, where modules and fetch are blocked, and under a strict content policy.
  * All HTML that is inserted here comes from that data file, which the build writes, or while the
  * page's Python runs, from the runner, which hands over harmless fragments.
@@ -208,8 +208,8 @@
       changed();
     }
     function advance() {
-      move(place + 1);
-      if (place === end) stop();
+      if (play.isConnected) move(place + 1);
+      if (place === end || !play.isConnected) stop(); // a new run of its cell has replaced it
     }
     back.onclick = function () {
       stop();

@@ -33,7 +33,7 @@
     let before = ""; // the word before: names a function or a class
     while (at < code.length) {
       let kind = "";
-      let end = at + 1;
+      let end = at + String.fromCodePoint(code.codePointAt(at)).length;
       for (const [name, pattern] of TOKENS) {
         pattern.lastIndex = at;
         if (pattern.test(code)) {
@@ -76,6 +76,16 @@
     return line.match(/^ */)[0] + (/:\s*$/.test(line) ? "    " : "");
   }
 
+  /* Moves every line that the selection touches four columns to the right. */
+  function shift(field) {
+    const start = field.value.lastIndexOf("\n", field.selectionStart - 1) + 1;
+    const end = field.selectionEnd;
+    const moved = field.value.slice(start, end).replace(/^(?=[^\n])/gm, "    ");
+    field.setSelectionRange(start, end);
+    type(field, moved);
+    field.setSelectionRange(start, start + moved.length);
+  }
+
   // Field and code box must place every letter alike, whatever the theme says about code.
   const ALIKE = ["fontFamily", "fontSize", "fontWeight", "lineHeight", "letterSpacing", "tabSize"];
   ALIKE.push("paddingTop", "paddingRight", "paddingBottom", "paddingLeft");
@@ -113,7 +123,8 @@
         type(field, "\n" + indent(field));
       } else if (event.key === "Tab" && plain && !leaving) {
         event.preventDefault();
-        type(field, "    ");
+        if (field.selectionStart === field.selectionEnd) type(field, "    ");
+        else shift(field);
       } else if (event.key !== "Tab" && event.key !== "Shift") {
         leaving = event.key === "Escape";
       }

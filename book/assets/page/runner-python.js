@@ -7,7 +7,6 @@
   const SMALLEST = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]); // a WebAssembly module
   let worker = null;
   let booted = null; // promise of the start; null before and after a worker's life
-  let packages = [];
   let waiting = {}; // id of a question -> how its promise ends
   let asked = 0;
   let output = null; // takes the outputs of the cell that runs
@@ -45,8 +44,8 @@
       return;
     }
     const figures = (loaded / MB).toFixed(1) + " of " + (total / MB).toFixed(1) + " MB";
-    const what = ["Python", "numpy"].concat(packages, "cpcore").join(", ");
-    progress({ text: "Loading " + what + ": " + figures, share: Math.min(1, loaded / total) });
+    const share = Math.min(1, loaded / total);
+    progress({ text: "Loading Python, numpy, cpcore: " + figures, share: share });
   }
 
   function hear(event) {
@@ -77,16 +76,15 @@
     });
   }
 
-  /* True if Python runs, or starts, with these packages. */
-  function has(wanted) {
-    return booted !== null && wanted.every((name) => packages.includes(name));
+  /* True if Python runs, or starts. */
+  function alive() {
+    return booted !== null;
   }
 
-  /* Resolves when Python runs with these packages; `show` gets the progress of its start. */
-  function start(wanted, show) {
-    if (has(wanted)) return booted;
+  /* Resolves when Python runs; `show` gets the progress of its start. */
+  function start(show) {
+    if (booted) return booted;
     stop();
-    packages = wanted;
     progress = show;
     const version = script.dataset.live;
     worker = new Worker(new URL("runner-worker.js?v=" + version, script.src));
@@ -94,7 +92,7 @@
     worker.onerror = function () {
       stop("its worker could not be loaded");
     };
-    booted = ask("boot", { version: version, packages: wanted }).then(
+    booted = ask("boot", { version: version }).then(
       function () {
         progress = null;
         if (window.cpExplorables) window.cpExplorables.connect(draw);
@@ -124,7 +122,7 @@
 
   window.cpRunner = Object.assign(window.cpRunner || {}, {
     obstacle: obstacle,
-    has: has,
+    alive: alive,
     start: start,
     run: run,
     stop: stop,

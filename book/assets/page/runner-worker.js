@@ -17,6 +17,7 @@
     const fetch = self.fetch.bind(self);
     const load = self.importScripts.bind(self);
     const begun = new Map();
+    const late = []; // checks of files that are used before they are complete
     let fail = null;
     // Pyodide waits for ever for a core file that does not come.
     const failed = new Promise(function (resolve, reject) {
@@ -24,6 +25,7 @@
     });
     failed.catch(function () {});
     let sizes = {};
+    let sums = {}; // sha256 of each file
     let loaded = 0;
     let total = 0;
 
@@ -34,8 +36,30 @@
       loaded += bytes;
       if (total) post({ op: "loaded", bytes: loaded, total: total });
     }
+    /* What came must be what the build wrote. Without a secure connection a browser has no digest,
+     * and the length must do. */
+    async function check(name, content) {
+      let good = !sizes[name] || content.byteLength === sizes[name];
+      if (good && sums[name] && crypto.subtle) {
+        const digest = await crypto.subtle.digest("SHA-256", content);
+        const bytes = Array.from(new Uint8Array(digest));
+        good = bytes.map((byte) => byte.toString(16).padStart(2, "0")).join("") === sums[name];
+      }
+      if (!good) throw new Error(name + ": damaged, and refused");
+      return content;
+    }
+    async function content(name, response) {
+      try {
+        return await response.arrayBuffer();
+      } catch (error) {
+        throw new Error(name + ": the connection ended too early");
+      }
+    }
     async function begin(name) {
-      const response = await fetch(folder + name + "?v=" + version);
+      const coming = fetch(folder + name + "?v=" + version);
+      const response = await coming.catch(function () {
+        throw new Error(name + ": no answer from the server");
+      });
       if (!response.ok) throw new Error(name + ": the server answers " + response.status);
       const counting = new TransformStream({
         transform: function (chunk, controller) {
@@ -44,18 +68,25 @@
         },
       });
       const body = response.body.pipeThrough(counting);
-      const headers = response.headers;
+      const counted = new Response(body, { headers: response.headers });
       // WebAssembly compiles while it loads, and asks for the type. A stream that nobody reads
       // would wait, so the others are read now.
-      if (name.endsWith(".wasm")) return new Response(body, { headers: headers });
-      return new Response(await new Response(body).arrayBuffer(), { headers: headers });
+      const ahead = name.endsWith(".wasm") ? counted.clone() : null;
+      const whole = content(name, counted).then((found) => check(name, found));
+      if (!ahead) return new Response(await whole, { headers: response.headers });
+      whole.catch(fail); // Pyodide waits for ever for WebAssembly that does not compile
+      late.push(whole);
+      return ahead;
     }
     async function json(name) {
       const response = await begin(name);
-      return response.json();
+      return response.json().catch(function () {
+        throw new Error(name + ": damaged, and refused");
+      });
     }
-    function start(names, all) {
-      sizes = all;
+    function start(names, manifest) {
+      sizes = manifest.files;
+      sums = manifest.sums;
       total = names.reduce((sum, name) => sum + sizes[name], 0);
       names.filter((name) => !name.endsWith(".js")).forEach(function (name) {
         const coming = begin(name);
@@ -73,10 +104,15 @@
       return take(nameOf(address)) || fetch(resource, options);
     };
     self.importScripts = function (address) {
-      load(address + "?v=" + version);
-      count(sizes[nameOf(address)]);
+      const name = nameOf(address);
+      try {
+        load(address + "?v=" + version);
+      } catch (error) {
+        throw new Error(name + ": could not be loaded");
+      }
+      count(sizes[name]);
     };
-    return { json: json, start: start, take: take, failed: failed };
+    return { json: json, start: start, take: take, failed: failed, late: late };
   }
 
   /* The wheels of these packages and of all that they need. */
@@ -98,14 +134,15 @@
       from.json("manifest.json"),
       from.json("pyodide-lock.json"),
     ]);
-    const packages = ["numpy"].concat(request.packages).filter((name) => name in lock.packages);
+    const packages = ["numpy"];
     const core = Object.keys(manifest.files).filter((name) => !name.endsWith(".whl"));
-    from.start(core.concat(wheels(packages, lock.packages)), manifest.files);
+    from.start(core.concat(wheels(packages, lock.packages)), manifest);
     self.importScripts(folder + "pyodide.js");
     const quiet = function () {};
     const options = { indexURL: folder, packages: packages, stdout: quiet, stderr: quiet };
     const pyodide = await Promise.race([self.loadPyodide(options), from.failed]);
     const zip = await (await from.take("cpcore.zip")).arrayBuffer();
+    await Promise.all(from.late);
     pyodide.unpackArchive(zip, "zip", { extractDir: "/lib/python3.12/site-packages" });
     const send = function (output) {
       post({ op: "output", output: JSON.parse(output) });

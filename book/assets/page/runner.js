@@ -8,11 +8,11 @@
   "use strict";
 
   const parts = window.cpRunner;
-  const PACKAGES = ["matplotlib"]; // loaded only for a page whose cells import them
   const SIZE = "17 MB";
   const cells = [];
   let queue = []; // cells that the reader asked for, in order
-  let current = null; // the cell that runs
+  let current = null; // the cell that the reader asked for and that runs, or waits for others
+  let running = null; // what Python runs now: { cell, source, dropped }; it may be an earlier cell
   let announcer = null;
 
   function element(tag, properties, ...children) {
@@ -56,13 +56,6 @@
     return "needs more than a browser's Python";
   }
 
-  function packages() {
-    return PACKAGES.filter(function (name) {
-      const pattern = new RegExp("^\\s*(import|from)\\s+" + name + "\\b", "m");
-      return cells.some((cell) => pattern.test(code(cell)));
-    });
-  }
-
   /* ---- running ---- */
 
   function say(cell, text, share) {
@@ -95,6 +88,13 @@
     refresh(cell);
   }
 
+  /* The same after a change by the reader; a cell that runs, or waits, goes on to say so. */
+  function resettle(cell) {
+    const waits = cell === current || queue.some((job) => job.cell === cell);
+    if (waits || (running && running.cell === cell)) refresh(cell);
+    else settle(cell);
+  }
+
   function place(cell) {
     if (!cell.outputs) {
       cell.outputs = element("div", { className: "cell_output docutils container" });
@@ -124,27 +124,36 @@
     let failed = false;
     const wrapped = cell.outputs;
     const began = performance.now();
-    const source = code(cell);
+    const job = { cell: cell, source: code(cell), dropped: false };
+    const clear = function () {
+      if (empty) wrapped.replaceChildren();
+      empty = false;
+      cell.live = true; // so that Reset brings the book's output back, however this run ends
+    };
+    running = job;
     wrapped.setAttribute("aria-busy", "true");
     say(asker, cell === asker ? "Running" : "Running cell " + cell.number + " first");
     try {
-      const fine = await parts.run({ cell: cell.number, code: source, fresh: fresh }, function (o) {
-        if (empty) wrapped.replaceChildren();
-        empty = false;
+      const question = { cell: cell.number, code: job.source, fresh: fresh };
+      const fine = await parts.run(question, function (o) {
+        if (job.dropped) return;
+        clear();
         if (o.kind === "error") {
           o.text += unlive(o);
           failed = true;
         }
         parts.show(wrapped, o);
       });
-      if (empty) wrapped.replaceChildren();
+      if (job.dropped) return true;
+      clear();
       wrapped.querySelectorAll(".cp-explorable, .cp-quiz").forEach(enliven);
-      cell.live = true;
-      cell.ran = fine && code(cell) === source;
+      cell.ran = fine && code(cell) === job.source;
       cell.seconds = ((performance.now() - began) / 1000).toFixed(1);
+      cell.failing = fine ? null : job.source;
       if (!fine && cell.details) cell.details.open = true;
       return fine && !failed;
     } finally {
+      running = null;
       wrapped.removeAttribute("aria-busy");
     }
   }
@@ -154,15 +163,14 @@
     return !other.ran && (!other.exercise || other.home === cell.home);
   }
 
-  /* Python must be there, with what the cells import now. A new start forgets every run. */
+  /* Python must be there. A new start forgets every run. */
   async function ready(asker) {
-    const wanted = packages();
-    if (!parts.has(wanted)) {
+    if (!parts.alive()) {
       forget();
       say(asker, "Loading Python, numpy and cpcore", 0);
       announce("Loading Python, numpy and cpcore, about " + SIZE + ".");
     }
-    await parts.start(wanted, function (progress) {
+    await parts.start(function (progress) {
       say(asker, progress.text, progress.share);
     });
   }
@@ -170,7 +178,7 @@
   function forget() {
     cells.forEach(function (cell) {
       cell.ran = false;
-      if (cell !== current) settle(cell);
+      resettle(cell);
     });
   }
 
@@ -186,25 +194,22 @@
       for (const other of earlier.concat(cell)) {
         const fine = await execute(other, cell, fresh);
         fresh = false;
-        if (other !== cell) settle(other);
-        if (!fine) {
-          queue = [];
-          announce("Cell " + other.number + " ended with an error.");
-          if (other !== cell) {
-            current = null;
-            say(cell, "Cell " + other.number + ", which runs first, ended with an error.");
-            return;
-          }
+        settle(other);
+        if (fine) continue;
+        queue.forEach((waiting) => settle(waiting.cell));
+        queue = [];
+        announce("Cell " + other.number + " ended with an error.");
+        if (code(other) === other.failing) say(other, "Ended with an error. The output is live.");
+        if (other !== cell) {
+          say(cell, "Cell " + other.number + ", which runs first, ended with an error.");
         }
+        return;
       }
       if (cell.ran) announce("Cell " + cell.number + " has run.");
     } catch (error) {
       queue = [];
       ended(cell, error.message);
-      return;
     }
-    settle(cell);
-    if (cell.live && !cell.ran) say(cell, "Ended with an error. The output is live.");
   }
 
   /* Python is gone: stopped by the reader, broken, or never there. */
@@ -228,6 +233,12 @@
     }
   }
 
+  /* True if the run of this cell will not show what it holds now. */
+  function outdated(cell) {
+    const here = running !== null && running.cell === cell;
+    return here && (running.dropped || running.source !== code(cell));
+  }
+
   function request(jobs) {
     const problem = parts.obstacle();
     if (problem) {
@@ -235,11 +246,14 @@
       announce(problem);
       return;
     }
+    if (jobs[0].fresh) {
+      queue = queue.filter((waiting) => !jobs.some((job) => job.cell === waiting.cell));
+    }
     jobs.forEach(function (job) {
-      if (job.cell !== current && !queue.some((waiting) => waiting.cell === job.cell)) {
-        queue.push(job);
-        if (current) say(job.cell, "Waits for cell " + current.number + ".");
-      }
+      if (queue.some((waiting) => waiting.cell === job.cell)) return;
+      if (job.cell === current && !job.fresh && !outdated(job.cell)) return;
+      queue.push(job);
+      if (current && job.cell !== current) say(job.cell, "Waits for cell " + current.number + ".");
     });
     work();
   }
@@ -263,7 +277,7 @@
     cell.ran = false;
     paint(cell);
     const kept = parts.edits.keep(cell.number, cell.original, cell.edit);
-    settle(cell);
+    resettle(cell);
     if (!kept) say(cell, "Edited. This browser keeps no edits: it is lost when you leave.");
   }
 
@@ -289,10 +303,11 @@
 
   function reset(cell) {
     if (cell.editor) toggle(cell);
+    if (running && running.cell === cell) running.dropped = true; // what it still says is not shown
     change(cell, cell.original);
     if (cell.stored) cell.outputs.replaceChildren(...cell.stored);
     cell.live = false;
-    settle(cell);
+    resettle(cell);
     announce("Cell " + cell.number + " holds the book's code again.");
   }
 
