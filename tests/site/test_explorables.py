@@ -303,6 +303,23 @@ def test_play_steps_to_the_end_quietly_and_pause_stops_it(
         check(box, "merge-stepper", catalogue["merge-stepper"].defaults() | {"step": 5})
 
 
+def test_an_explorable_that_has_left_the_page_plays_no_longer(
+    site: Path, address: str, browser: Browser
+) -> None:
+    """A new run of its cell replaces it; it must not go on to write the address."""
+    with visiting(browser, address) as (page, _):
+        page.clock.install()
+        page.goto(address + page_of(site, "merge-stepper"))
+        box = box_of(page, "merge-stepper")
+        button(box, "Play").click()
+        ready(box)
+        before = page.url
+        assert "step=1" in before
+        box.evaluate("e => e.remove()")
+        page.clock.run_for(3 * PLAY_MS)
+        assert page.url == before
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_the_address_names_the_state_and_opens_it_again(
     site: Path, address: str, browser: Browser, name: str

@@ -469,6 +469,15 @@ def test_a_readers_own_drawing_replaces_that_of_the_catalogue(desk: Desk) -> Non
     assert box.locator(".cp-stage").inner_html() == "<p>live</p>"
 
 
+def test_a_letter_of_two_units_stays_one_letter_in_colored_code(desk: Desk) -> None:
+    code = "x = \N{MATHEMATICAL ITALIC SMALL Y}"
+    parts = desk.page.evaluate(
+        "code => [...cpRunner.colored(code).childNodes].map(e => e.textContent)", code
+    )
+    assert "".join(parts) == code
+    assert parts[-1] == code[-1]
+
+
 def test_the_keyboard_runs_edits_and_leaves(desk: Desk) -> None:
     page = desk.page
     desk.button("Edit", FREE).focus()
