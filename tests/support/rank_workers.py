@@ -4,6 +4,7 @@ Workers for `launch` (rank, …) and for `run_threads` (transport, …). What th
 to another process.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -49,7 +50,7 @@ def attend(transport: Transport, case: RankCase, fault: Fault = None) -> Ran:
     return Ran(*(x.numpy() for x in results), tuple(transport.records[start:]))
 
 
-def attend_in_turn(rank: int, numbers: range, options: dict[str, Any]) -> list[Ran]:
+def attend_in_turn(rank: int, numbers: Sequence[int], options: dict[str, Any]) -> list[Ran]:
     """A process: all cases of these numbers, one after the other, over one group."""
     transport = GroupTransport(recording=True, **options)
     return [run_case(transport, rank_case(number, transport.cp_size)) for number in numbers]
