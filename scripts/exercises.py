@@ -126,7 +126,6 @@ def notebook() -> Any:
         nbformat.v4.new_code_cell(notebooks.FIRST_CELL),
         nbformat.v4.new_code_cell(texts["setup"]),
         nbformat.v4.new_markdown_cell(f"{texts['map']}\n\n{chapter_map()}"),
-        nbformat.v4.new_code_cell("exercises.overview()"),
         nbformat.v4.new_markdown_cell(texts["trust"]),
         nbformat.v4.new_code_cell(texts["count"]),
     ]

@@ -1,8 +1,7 @@
 """One guarded call of a reader's code: nothing that it does may break the judge.
 
-Owns the time limit, what is printed, and errors in words. The limit is a trace function that looks
-at the clock at every step of Python, the only way without threads or signals; code that catches
-every exception in an endless loop, or that never leaves one numpy call, escapes it.
+Owns what is printed, errors in words, changed flags and memory. Leaves out the time limit
+(`deadline`).
 """
 
 import contextlib
@@ -16,19 +15,15 @@ import tracemalloc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import CodeType, FrameType, TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 import numpy as np
 
+from cpcore.exercises.deadline import Alarm, OutOfTimeError, Space, watcher
+
 LIMIT_S = 5.0
 PRINTED = 2000  # characters of a reader's prints that are kept
-TRUSTED = __file__.rsplit("exercises", 1)[0], np.__file__.rsplit("__init__", 1)[0]
-Space = dict[str, Any]  # the globals of a module, by which its functions are told from others
-
-
-class OutOfTimeError(BaseException):
-    """Raised in the reader's code. No Exception, so that `except Exception` does not catch it."""
 
 
 class ComplaintError(Exception):
@@ -77,7 +72,7 @@ def guarded(
     """
     out, printed, old = Outcome(), Printed(), sys.gettrace()
     limit_s = LIMIT_S if limit_s is None else limit_s
-    watch = _watch(time.monotonic() + limit_s, space, out.codes)
+    watch = watcher(time.monotonic() + limit_s, space, out.codes)
     with contextlib.ExitStack() as stack:
         stack.enter_context(contextlib.redirect_stdout(printed))
         stack.enter_context(contextlib.redirect_stderr(printed))
@@ -87,7 +82,7 @@ def guarded(
         flags: dict[str, Any] = dict.fromkeys(("divide", "invalid"), "call")
         stack.enter_context(np.errstate(call=note, over="ignore", under="ignore", **flags))
         try:
-            with _peak(out, measure):
+            with _peak(out, measure), Alarm(1.5 * limit_s):
                 sys.settrace(watch)
                 try:
                     out.value = play()
@@ -99,25 +94,6 @@ def guarded(
             out.error = explain(error, space)
     out.printed = printed.text
     return out
-
-
-def _watch(deadline: float, space: Space | None, codes: set[CodeType]) -> Callable[..., Any]:
-    """A trace function that ends the call at the deadline."""
-
-    def line(frame: FrameType, event: str, arg: Any) -> Any:
-        if time.monotonic() > deadline:
-            raise OutOfTimeError
-        return line
-
-    def enter(frame: FrameType, event: str, arg: Any) -> Any:
-        if frame.f_globals is space:
-            codes.add(frame.f_code)
-            frame.f_trace_opcodes = True  # `while True: pass` on one line never meets another line
-        elif frame.f_code.co_filename.startswith(TRUSTED):
-            return None  # ends by itself, and soon
-        return line(frame, event, arg)
-
-    return enter
 
 
 @contextlib.contextmanager

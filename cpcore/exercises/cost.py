@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cpcore.exercises.calls import Space, guarded, space_of
+from cpcore.exercises.calls import guarded, space_of
+from cpcore.exercises.deadline import Space
 from cpcore.exercises.exercise import Answer, Exercise
 from cpcore.exercises.sources import solution
 

@@ -103,7 +103,9 @@ class RunResult:
         if self.trace:
             summary = f"What your code did, line by line, in: {self.traced}"
             parts.append(f"<details><summary>{escape(summary)}</summary>")
-            parts.append(f'<div class="cp-table" tabindex="0">{_code(self.trace)}</div></details>')
+            parts.append(
+                f'<div class="cp-table" tabindex="0">{_code(self.trace, "pre")}</div></details>'
+            )
         return _framed(self.name, "run", parts)
 
 
@@ -156,9 +158,9 @@ class Verdict:
         return _framed(self.name, "accepted" if self else "rejected", parts)
 
 
-def _code(text: str) -> str:
-    """Text whose lines stay as they are."""
-    return f'<code style="white-space: pre">{escape(text)}</code>'
+def _code(text: str, space: str = "pre-wrap") -> str:
+    """Text whose lines stay as they are; by default long ones wrap."""
+    return f'<code style="white-space: {space}">{escape(text)}</code>'
 
 
 def _bytes(count: int) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
-from cpcore.exercises.calls import Space, guarded, space_of
+from cpcore.exercises.calls import guarded, space_of
+from cpcore.exercises.deadline import Space
 from cpcore.exercises.values import same, short
 
 MOST_STEPS = 40

@@ -1,7 +1,9 @@
 """What the judge says about answers that do strange things, and about good ones."""
 
 import functools
+import signal
 import sys
+import threading
 import time
 from typing import Any
 
@@ -59,8 +61,10 @@ def test_a_method_a_partial_and_an_object_are_judged_like_a_function() -> None:
 
 CATCHING = "while True:\n  try: 1 / 0\n  except Exception: pass"
 
+SWALLOWING = "while True:\n  try: 1 / 0\n  except: pass"  # all of it, but not at every step
 
-@pytest.mark.parametrize("body", ["while True: pass", "while True:\n  x = 1", CATCHING])
+
+@pytest.mark.parametrize("body", ["while True: pass", "while True:\n  x = 1", CATCHING, SWALLOWING])
 def test_an_endless_loop_is_stopped_and_named(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guarded_calls, "LIMIT_S", 0.2)
     space: dict[str, Any] = {}
@@ -81,6 +85,27 @@ def test_the_trace_function_of_others_is_back_after_a_call() -> None:
         assert sys.gettrace() is mine
     finally:
         sys.settrace(old)
+
+
+def test_an_alarm_of_others_still_rings_after_a_call() -> None:
+    rung: list[int] = []
+    old = signal.signal(signal.SIGALRM, lambda number, frame: rung.append(number))
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        guarded_calls.guarded(lambda: 1)
+        time.sleep(0.2)
+        assert rung == [signal.SIGALRM]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+
+
+def test_a_call_outside_of_the_main_thread_is_judged_too() -> None:
+    said: list[bool] = []
+    worker = threading.Thread(target=lambda: said.append(bool(judged(good))))
+    worker.start()
+    worker.join()
+    assert said == [True]
 
 
 def test_an_error_names_the_line_of_the_reader() -> None:
