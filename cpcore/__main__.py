@@ -11,6 +11,7 @@ import sys
 COMMANDS: dict[str, tuple[str, str]] = {
     "exercise": ("cpcore.exercises.command", "judges your answer to an exercise"),
     "museum": ("cpcore.museum.command", "wrong rings to diagnose, as in chapter 11"),
+    "drill": ("cpcore.interview.command", "asks for estimates and judges number and unit"),
     "lab": ("cpcore.distributed.lab", "the two-owner laboratory on real processes"),
     "verify": ("cpcore.distributed.verify", "random attention problems on real processes"),
     "train": ("cpcore.distributed.train", "a language model trained by one process and by several"),

@@ -7,6 +7,7 @@ name; `import cpcore` does not load it. It needs numpy for its second way of cou
 from cpcore.interview.bank import Bank, Card, Mock, make_bank
 from cpcore.interview.diagnosis import Case, Grade, best_order, cases, grade
 from cpcore.interview.diagnosis_base import Check
+from cpcore.interview.diagnosis_times import pairs_by_step
 from cpcore.interview.drill_base import Drill
 from cpcore.interview.drills import KINDS, drill, prepared
 from cpcore.interview.expressions import evaluate, way_of
@@ -38,6 +39,7 @@ __all__ = [
     "grade",
     "judge",
     "make_bank",
+    "pairs_by_step",
     "prepared",
     "read",
     "show",

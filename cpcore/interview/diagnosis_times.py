@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cpcore import planner
+from cpcore.checks import expected
 from cpcore.interview.diagnosis_base import Check, Evidence
 from cpcore.layouts import contiguous, zigzag
 from cpcore.masks import Visibility
@@ -57,6 +58,16 @@ CAUSES = {
 def evidence() -> Evidence:
     """Every cause under every check."""
     return Evidence("slow runs", STORY, CHECKS, {name: _row(s) for name, s in CAUSES.items()})
+
+
+def pairs_by_step(cause: str) -> np.ndarray:
+    """(steps, ranks): the visible pairs behind a timeline of this cause.
+
+    Raises: ValueError for a cause that is not in the table.
+    """
+    if cause not in CAUSES:
+        raise expected("cause", f"one of {', '.join(CAUSES)}", repr(cause))
+    return _pairs(CAUSES[cause])
 
 
 def _row(setting: Setting) -> tuple[str, ...]:

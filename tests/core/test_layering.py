@@ -90,12 +90,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         "checks", "interview.drill_base", "interview.drill_memory", "interview.drill_time",
         "interview.drill_work",
     },
+    "interview.command": {"interview.drill_base", "interview.drills"},
     "interview.diagnosis_base": set(),
     "interview.diagnosis_results": {
         "dense", "interview.diagnosis_base", "layouts", "masks", "ring",
     },
     "interview.diagnosis_times": {
-        "interview.diagnosis_base", "layouts", "masks", "planner", "schedule",
+        "checks", "interview.diagnosis_base", "layouts", "masks", "planner", "schedule",
     },
     "interview.diagnosis": {
         "checks", "interview.diagnosis_base", "interview.diagnosis_results",
@@ -107,7 +108,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "interview": {
         "interview.bank", "interview.diagnosis", "interview.diagnosis_base",
-        "interview.drill_base", "interview.drills",
+        "interview.diagnosis_times", "interview.drill_base", "interview.drills",
         "interview.expressions", "interview.judge", "interview.schema", "interview.units",
     },
     "__init__": {

@@ -82,6 +82,12 @@ def test_a_number_needs_two_ways_that_agree(number: dict[str, Any], fault: str) 
     assert any(fault in line for line in schema.faults(entry))
 
 
+def test_a_number_that_no_text_shows_is_a_fault() -> None:
+    idle = {"is": "causal_pairs(4)", "check": "10", "unit": "pairs"}
+    entry = changed(numbers={**BY_ID["add-lse"]["numbers"], "idle": idle})
+    assert schema.faults(entry) == ["add-lse: number idle is never used"]
+
+
 def test_every_number_is_computed_in_two_ways_that_agree() -> None:
     """Again without the schema: a schema that skipped numbers would be noticed here."""
     compared = 0

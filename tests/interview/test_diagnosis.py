@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cpcore.faults import AGREES
-from cpcore.interview import Case, Check, best_order, cases, grade
+from cpcore.interview import Case, Check, best_order, cases, grade, pairs_by_step
 from cpcore.interview.diagnosis_results import CAUSES, evidence
 
 BY_CAUSE = {case.truth: case for case in cases()}
@@ -81,6 +81,15 @@ def test_even_totals_hide_packed_documents_and_steps_show_them() -> None:
     case = BY_CAUSE["zigzag over packed documents"]
     assert case.observe("pairs that each rank computes in all") == "even"
     assert case.observe("pairs of the ranks at each single step") == "uneven within a step"
+
+
+def test_the_pairs_behind_a_timeline_are_those_of_its_evidence() -> None:
+    contiguous, packed = map(pairs_by_step, ("contiguous shards", "zigzag over packed documents"))
+    assert contiguous.sum() == 256 * 257 // 2
+    assert packed.sum() == 4 * 64 * 65 // 2
+    assert len({*packed.sum(axis=0)}) == 1 < len({*contiguous.sum(axis=0)})
+    with pytest.raises(ValueError, match="cause: expected one of"):
+        pairs_by_step("gremlins")
 
 
 @pytest.mark.parametrize(("order", "cause"), [(["smell"], "a"), (["cheap"], "z")])

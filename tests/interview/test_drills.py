@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from cpcore import from_lengths, ledger, schedule, zigzag
+from cpcore.__main__ import main
 from cpcore.interview import KINDS, UNITS, Drill, drill, drills, judge, prepared, read, show
 from cpcore.interview.counting import busy_pairs, count_pairs
 from cpcore.planner import model_shape
@@ -221,3 +223,28 @@ def test_unit_errors_are_explained(text: str, right: bool, said: str) -> None:
     verdict = judge(text, 64 * 2**30, "GiB", factor=1.25)
     assert verdict.right is right
     assert said in verdict.text
+
+
+def terminal(monkeypatch: pytest.MonkeyPatch, argv: list[str], *lines: str) -> int:
+    """The command, given these lines to read."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    return main(["drill", *argv])
+
+
+def test_the_command_asks_judges_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, two = (drill(seed, "cache per rank") for seed in (4, 5))
+    lines = (written(one, 2 * one.factor), written(one), "?", "")
+    assert terminal(monkeypatch, ["--seed", "4", "--kind", "cache per rank"], *lines) == 0
+    said = capsys.readouterr().out
+    places = [said.index(text) for text in (one.prompt, "Not yet", "Right: ", two.prompt)]
+    assert places == sorted(places)
+    assert two.solution() in said
+
+
+def test_the_command_ends_with_its_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert terminal(monkeypatch, []) == 0
+    assert drill(0).prompt in capsys.readouterr().out

@@ -97,7 +97,9 @@ def test_every_question_reaches_the_page_and_some_mock() -> None:
 
 
 def test_a_hundred_drills_reach_the_page_of_every_kind() -> None:
-    assert len(data()["drills"]) >= 100
+    assert len(data()["drills"]) == DRILLS >= 100
+    practice = (ROOT / "book" / "practice.md").read_text(encoding="utf-8")
+    assert f"the {DRILLS} prepared ones" in practice
     assert {one["kind"] for one in data()["drills"]} == set(data()["kinds"])
 
 

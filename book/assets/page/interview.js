@@ -61,7 +61,10 @@
   function make(tag, properties, children) {
     var made = document.createElement(tag);
     Object.keys(properties || {}).forEach(function (key) {
-      if (key in made) made[key] = properties[key];
+      // not as properties: older browsers know no made.ariaLabel
+      var aria = /^aria([A-Z]\w+)$/.exec(key);
+      if (aria) made.setAttribute("aria-" + aria[1].toLowerCase(), properties[key]);
+      else if (key in made) made[key] = properties[key];
       else made.setAttribute(key, properties[key]);
     });
     (children || []).forEach(function (child) {
