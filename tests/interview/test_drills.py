@@ -194,7 +194,12 @@ def test_an_answer_is_a_number_and_a_unit(text: str, value: float, unit: str) ->
 
 @pytest.mark.parametrize(
     ("text", "missing"),
-    [("many", "a number and a unit"), ("64", "a unit after the number"), ("64 bananas", "a unit")],
+    [
+        ("many", "a number and a unit"),
+        ("64", "a unit after the number"),
+        ("64 bananas", "a unit"),
+        ("6 kbananas", "a unit"),
+    ],
 )
 def test_what_cannot_be_read_is_said(text: str, missing: str) -> None:
     with pytest.raises(ValueError, match=missing):
