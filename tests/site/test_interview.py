@@ -229,6 +229,53 @@ def test_the_questions_are_loaded_only_when_they_are_used(address: str, browser:
         assert len([r for r in seen.responses if "practice/data.js" in r.url]) == 1
 
 
+GARBAGE = (
+    "null", "[]", "7", "{", '{"tab": "nowhere"}', '{"tab": "mock", "mock": {}}',
+    '{"tab": "mock", "mock": {"asked": ["gone"], "at": 0, "end": 1, "hints": [], "grades": []}}',
+    '{"tab": "mock", "history": [3]}', '{"tab": "drills", "drill": {"kind": "gone", "at": 2}}',
+    '{"tab": "drills", "drill": null}', '{"tab": "cards", "known": []}',
+    '{"tab": "diagnosis", "cases": {"at": 99, "order": ["gone"]}}',
+    '{"tab": "diagnosis", "cases": {"at": 2, "order": ["gone"]}}',
+)  # fmt: skip
+
+
+def test_whatever_lies_in_the_storage_the_trainer_works(address: str, browser: Browser) -> None:
+    with opened(browser, address) as (page, box, seen):
+        for kept in GARBAGE:
+            page.evaluate("kept => localStorage.setItem('cp-practice-1', kept)", kept)
+            page.reload()
+            box.get_by_role("button", name="Mock interview").click()
+            box.get_by_role("heading", name="Mock interview").wait_for()
+            for tab in ("Drills", "Flashcards", "Diagnosis"):
+                box.get_by_role("button", name=tab).click()
+                assert box.locator("h3").inner_text(), (kept, tab)
+        assert not seen.complaints
+
+
+def test_with_storage_blocked_the_trainer_works_until_the_reader_leaves(
+    address: str, browser: Browser
+) -> None:
+    blocked = "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no'); } });"
+    with visiting(browser, address) as (page, seen):
+        page.add_init_script(blocked)
+        page.goto(address + PAGE)
+        box = page.locator(".cp-practice.cp-ready")
+        assert start_mock(page, box)[0] == box.locator("h3").inner_text()
+        mine = [line for line in seen.complaints if "interview" in line]
+        assert not mine
+
+
+def test_the_trainer_works_from_disk(site: Path, browser: Browser) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto((site / PAGE).as_uri())
+    box = page.locator(".cp-practice.cp-ready")
+    press(page, "Flashcards")
+    box.locator("h3").wait_for()
+    assert "Known: 0 of" in box.inner_text()
+    context.close()
+
+
 def test_without_scripts_the_page_leads_to_the_questions(address: str, browser: Browser) -> None:
     with visiting(browser, address, java_script_enabled=False) as (page, _):
         page.goto(address + PAGE)

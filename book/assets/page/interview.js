@@ -21,7 +21,6 @@
 
   var data = null;
   var waiting = [];
-  var state = recall();
   var count = 0; // makes ids unique
 
   window.cpPractice = {
@@ -36,18 +35,56 @@
     return { tab: "", mock: null, history: [], drill: { kind: "", at: 0 }, right: 0, tried: 0,
       known: {}, level: "", next: 0, cases: null };
   }
+  /* Whether kept values have the shape that this script writes; anything else starts afresh. */
+  var shaped = {
+    tab: function (kept) {
+      return kept === "" || TABS.some(function (tab) {
+        return tab[0] === kept;
+      });
+    },
+    mock: function (kept) {
+      return kept === null || (is(kept, "asked", "hints", "grades") && isFinite(kept.end) &&
+        typeof kept.asked[kept.at] === "string");
+    },
+    history: function (kept) {
+      return Array.isArray(kept) && kept.every(function (one) {
+        return one && typeof one.day === "string";
+      });
+    },
+    drill: function (kept) {
+      return is(kept) && typeof kept.kind === "string" && kept.at >= 0 && kept.at % 1 === 0;
+    },
+    known: function (kept) {
+      return is(kept);
+    },
+    cases: function (kept) {
+      return kept === null || is(kept, "order");
+    },
+  };
+  /* An object that holds lists under these names. */
+  function is(kept) {
+    var names = Array.prototype.slice.call(arguments, 1);
+    return Boolean(kept) && typeof kept === "object" && !Array.isArray(kept) &&
+      names.every(function (name) {
+        return Array.isArray(kept[name]);
+      });
+  }
   function recall() {
     var start = fresh();
     try {
-      var kept = JSON.parse(localStorage.getItem(KEY) || "{}");
+      var kept = JSON.parse(localStorage.getItem(KEY) || "{}") || {};
       Object.keys(start).forEach(function (name) {
-        if (kept && typeof kept[name] === typeof start[name]) start[name] = kept[name];
+        var fits = shaped[name]
+          ? kept[name] !== undefined && shaped[name](kept[name])
+          : typeof kept[name] === typeof start[name];
+        if (fits) start[name] = kept[name];
       });
     } catch (error) {
       // nothing is kept, or nothing may be; the trainer works all the same
     }
     return start;
   }
+  var state = recall();
   function keep() {
     try {
       localStorage.setItem(KEY, JSON.stringify(state));
@@ -432,6 +469,10 @@
       var pool = data.drills.filter(function (one) {
         return !state.drill.kind || one.kind === state.drill.kind;
       });
+      if (!pool.length) { // a kind of another version of the book
+        state.drill = { kind: "", at: 0 };
+        pool = data.drills;
+      }
       var one = pool[state.drill.at % pool.length];
       var id = "cp-practice-" + ++count;
       var input = make("input", { id: id, type: "text", autocomplete: "off", spellcheck: false });
