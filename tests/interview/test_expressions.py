@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from cpcore.interview import evaluate, way_of
@@ -79,3 +82,14 @@ def test_a_literal_is_arithmetic_on_typed_numbers() -> None:
     assert is_literal("64")
     assert is_literal("2 * 32")
     assert not is_literal("S * 2")
+
+
+def test_the_engine_loads_numpy_and_neither_torch_nor_a_reader_of_yaml() -> None:
+    """So that it also runs in a page, where only numpy is there."""
+    code = "import sys, cpcore.interview; print('\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    loaded = set(done.stdout.split())
+    assert "cpcore.interview.drills" in loaded
+    assert not loaded & {"torch", "yaml", "matplotlib", "ipywidgets", "cpcore.ui"}
