@@ -40,8 +40,8 @@ RING_BYTES = Exercise(
     hints=(
         "Write down whose block rank r holds at steps 0, 1, … Which owner's block does it never "
         "send on, because the journey ends there?",
-        "Forward and replay: rank r sends every block but that of the next rank, which it would "
-        "get back at home. Return: it sends the sum of every owner but itself.",
+        "Forward and replay: rank r sends every block but that of the next rank, whose journey "
+        "ends here. Return: it sends the sum of every owner but itself.",
         "So the tokens are all tokens minus one shard, another shard for each phase. A token is "
         "kv_heads · (head_dim + value_dim) numbers; the query heads do not travel.",
     ),

@@ -31,7 +31,7 @@ RING_STEP = Exercise(
         "Follow one block: it starts at its owner, and after t hops it is t ranks further on. Now "
         "ask the other way round: who started t ranks before me?",
         "Count around the ring with the remainder of a division. In Python it is never negative "
-        "for a positive divisor, other than in C.",
+        "for a positive divisor, unlike in C.",
         "There are cp_size steps and cp_size − 1 hops: nothing was received before the first "
         "step, and nothing is sent after the last.",
     ),
