@@ -5,6 +5,7 @@ Owns the checks that a rank can make alone. `contract` carries their verdict to 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -48,12 +49,17 @@ class Call:
         """The visibility, also where none was given."""
         return Visibility(causal=False) if self.visibility is None else self.visibility
 
+    @cached_property
+    def padding(self) -> Tensor | None:
+        """Bool (c, 1), True in the padding slots of the rank; None if it has none."""
+        slots = self.rule.padding(self.layout.owned[self.rank])
+        return torch.from_numpy(slots)[:, None] if slots.any() else None
+
     def clean(self, array: Tensor) -> Tensor:
         """The array with padding slots set to zero, so that NaN there reaches nothing."""
-        slots = self.rule.padding(self.layout.owned[self.rank])
-        if not slots.any():
+        if self.padding is None:
             return array
-        return array.masked_fill(torch.from_numpy(slots)[:, None].to(array.device), 0)
+        return array.masked_fill(self.padding.to(array.device), 0)
 
     def check_finite(self, argument: str, array: Tensor) -> None:
         """Raise for NaN or infinity in a slot that is not padding."""
