@@ -92,9 +92,11 @@ def checked_call(
         raise expected("visibility", "a Visibility or None", type(visibility).__name__)
     if dropout is not None and not isinstance(dropout, Dropout):
         raise expected("dropout", "a Dropout or None", type(dropout).__name__)
+    if block_op is not None and not hasattr(block_op, "takes"):
+        raise expected("block_op", "a BlockOp or None", type(block_op).__name__)
     if layout.cp_size != transport.cp_size:
         raise expected("layout", f"{transport.cp_size} ranks like the group", layout.cp_size)
-    if protocol not in (*PROTOCOLS, "all_to_all"):
+    if not isinstance(protocol, str) or protocol not in (*PROTOCOLS, "all_to_all"):
         raise expected(
             "protocol", f"one of {', '.join((*PROTOCOLS, 'all_to_all'))}", repr(protocol)
         )
@@ -139,6 +141,8 @@ def _check_arrays(arrays: Arrays, tokens: int, transport: Transport) -> None:
         if not isinstance(array, Tensor) or array.dtype not in DTYPES:
             received = getattr(array, "dtype", type(array).__name__)
             raise expected(name, "a float16, bfloat16, float32 or float64 tensor", received)
+        if array.layout != torch.strided:
+            raise expected(name, "a dense tensor", array.layout)
         if array.ndim != 4 or array.shape[2] != tokens or 0 in (array.shape[1], array.shape[3]):
             wanted = f"shape (B, heads, {tokens}, width) like the layout"
             raise expected(name, wanted, tuple(array.shape))

@@ -4,6 +4,7 @@ Owns the public call, its checks before any payload, and the node of autograd. T
 rank are `passes` and, by heads, `heads`.
 """
 
+import dataclasses
 from typing import Any
 
 import torch
@@ -51,7 +52,8 @@ def context_parallel_attention(
     triangular pieces are computed, default the fused kernel of the device where it applies.
 
     Shapes: query (B, Hq, c, D), key (B, Hkv, c, D), value (B, Hkv, c, Dv), c = layout.lengths[r];
-        result (B, Hq, c, Dv) in query's dtype. Query head h reads key head h // (Hq / Hkv).
+        result (B, Hq, c, Dv) in query's dtype, also under autocast. Query head h reads key head
+        h // (Hq / Hkv).
     Raises: ValueError on every rank, before any payload, if a rank's arguments are wrong or two
         ranks disagree; PeerError (a RuntimeError) for a message that fails or comes too late.
     Source: Liu et al. 2023, Ring Attention (arXiv:2310.01889), for `ring`.
@@ -73,8 +75,10 @@ def attention_with(
         facts = dict(call.facts)
     except ValueError as error:
         problem = error
-    agree(transport, "forward", facts, problem)
+    number = agree(transport, "forward", facts, problem)
     assert call is not None
+    # Two calls may look alike: ranks that run their backward passes in another order must not mix.
+    call = dataclasses.replace(call, facts={**facts, "call": f"number {number}"})
     out: Tensor = _Attention.apply(*arrays, call, passes)  # type: ignore[no-untyped-call]
     return out
 
@@ -92,7 +96,8 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, call: Call, passes: Passes) -> Tensor:
         """The rank's rows of the output."""
-        out, saved = passes.forward(call.clean(q), call.clean(k), call.clean(v))
+        with torch.autocast(q.device.type, enabled=False):
+            out, saved = passes.forward(call.clean(q), call.clean(k), call.clean(v))
         lse = saved[-1]
         if torch.isnan(lse).any() or torch.isposinf(lse).any():
             raise expected("query and key", f"finite scores in {lse.dtype}", "an overflow")
@@ -110,5 +115,6 @@ class _Attention(torch.autograd.Function):
         except ValueError as error:
             problem = error
         agree(call.transport, "backward", call.facts, problem)
-        gradients = ctx.passes.backward(ctx.saved_tensors, call.clean(dout))
+        with torch.autocast(dout.device.type, enabled=False):
+            gradients = ctx.passes.backward(ctx.saved_tensors, call.clean(dout))
         return (*(gradient.to(dout.dtype) for gradient in gradients), None, None)

@@ -2,8 +2,10 @@
 
 Owns the kernels' traps. They take no mask but the aligned triangle, need Dv = D, die on 0 queries
 or keys, and return an lse of 0 for a row that sees nothing: `blocks` hands them neither empty
-pieces nor such rows. They hide scores before they scale them, and -inf times a scale of -1 or 0 is
-inf or NaN. 16-bit inputs are widened on CPUs, so that only the last cast rounds to 16.
+pieces nor such rows; what overflows to -inf is found here. They hide scores before they scale
+them, and -inf times a scale of -1 or 0 is inf or NaN. They take a row's numbers for neighbors in
+memory, whatever its stride. 16-bit inputs are widened on CPUs, so that only the last cast rounds
+to 16.
 """
 
 import sys
@@ -15,7 +17,8 @@ from torch import Tensor
 
 from cpcore.checks import expected
 from cpcore.distributed.blocks import Kind
-from cpcore.distributed.state import Stats, accumulate_dtype, finite_or_zero
+from cpcore.distributed.scores import dense, grouped, overflow_shown, scores_of, wide
+from cpcore.distributed.state import Stats, finite_or_zero
 
 aten = torch.ops.aten
 Gradients = tuple[Tensor, Tensor, Tensor]
@@ -75,26 +78,30 @@ class Math:
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Stats:
         """As `cpcore.attention_chunk_stats`."""
-        scores = _scores(q, k, rule)
+        scores = scores_of(q, k, rule.scale, rule.visible)
         top = scores.amax(dim=-1)
         weights = scores.sub_(finite_or_zero(top)[..., None]).exp_()
         total = weights.sum(dim=-1)
         kept = weights if rule.keep is None else weights * rule.keep
-        output = _grouped(kept, k) @ _wide(v)  # (B, Hkv, group·Q, Dv)
+        output = grouped(kept, k) @ wide(v)  # (B, Hkv, group·Q, Dv)
         return Stats(output.reshape(*q.shape[:-1], v.shape[-1]), total, top)
 
     def gradients(self, q: Tensor, k: Tensor, v: Tensor, saved: Saved, rule: Rule) -> Gradients:
         """As `cpcore.replay.block_gradients`: exp(scores - lse) is this part of the softmax."""
-        probs = _scores(q, k, rule).sub_(finite_or_zero(saved.lse)[..., None]).exp_()
-        dout = _grouped(_wide(saved.dout), k)
-        dprobs = (dout @ _wide(v).mT).reshape(probs.shape)
+        probs = (
+            scores_of(q, k, rule.scale, rule.visible)
+            .sub_(finite_or_zero(saved.lse)[..., None])
+            .exp_()
+        )
+        dout = grouped(wide(saved.dout), k)
+        dprobs = (dout @ wide(v).mT).reshape(probs.shape)
         dropped = probs
         if rule.keep is not None:
             dprobs, dropped = dprobs * rule.keep, probs * rule.keep
-        dscores = _grouped(dprobs.sub_(saved.delta[..., None]).mul_(probs), k)
-        dq = (dscores @ _wide(k)).reshape(q.shape).mul_(rule.scale)
-        dk = (dscores.mT @ _grouped(_wide(q), k)).mul_(rule.scale)
-        return dq, dk, _grouped(dropped, k).mT @ dout
+        dscores = grouped(dprobs.sub_(saved.delta[..., None]).mul_(probs), k)
+        dq = (dscores @ wide(k)).reshape(q.shape).mul_(rule.scale)
+        dk = (dscores.mT @ grouped(wide(q), k)).mul_(rule.scale)
+        return dq, dk, grouped(dropped, k).mT @ dout
 
 
 class FlashCpu:
@@ -110,17 +117,19 @@ class FlashCpu:
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Stats:
         """The kernel's output is finished: sum 1, relative to its lse."""
-        q, k, v = _wide(q), _wide(k), _wide(v)
+        q, k, v = (dense(wide(x)) for x in (q, k, v))
         out, lse = aten._scaled_dot_product_flash_attention_for_cpu(
             q, k, v, 0.0, rule.triangle, scale=rule.scale
         )
+        if not lse.all():
+            lse = overflow_shown(q, k, lse, rule.scale, rule.triangle)
         return Stats(out, torch.ones_like(lse), lse)
 
     def gradients(self, q: Tensor, k: Tensor, v: Tensor, saved: Saved, rule: Rule) -> Gradients:
         """With output and lse of the whole row the kernel finds this piece's share."""
-        wide = (_wide(x) for x in (saved.dout, q, k, v, saved.out))
+        arrays = (dense(wide(x)) for x in (saved.dout, q, k, v, saved.out))
         dq, dk, dv = aten._scaled_dot_product_flash_attention_for_cpu_backward(
-            *wide, saved.lse, 0.0, rule.triangle, scale=rule.scale
+            *arrays, saved.lse, 0.0, rule.triangle, scale=rule.scale
         )
         return dq, dk, dv
 
@@ -141,19 +150,20 @@ class FlashCuda:
     def attend(self, q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Stats:
         """As on the CPU, widened after the kernel: it rounds each piece to 16 bits."""
         out, lse, *_ = aten._scaled_dot_product_flash_attention(
-            q, k, v, 0.0, rule.triangle, False, scale=rule.scale
+            dense(q), dense(k), dense(v), 0.0, rule.triangle, False, scale=rule.scale
         )
-        return Stats(_wide(out), torch.ones_like(lse), lse)
+        return Stats(wide(out), torch.ones_like(lse), lse)
 
     def gradients(self, q: Tensor, k: Tensor, v: Tensor, saved: Saved, rule: Rule) -> Gradients:
         """Lengths are in the shapes and nothing is dropped: the kernel reads no random state."""
-        dout, out = saved.dout.to(q.dtype), saved.out.to(q.dtype)
+        q, k, v = dense(q), dense(k), dense(v)
+        dout, out = dense(saved.dout.to(q.dtype)), dense(saved.out.to(q.dtype))
         state = torch.zeros(2, dtype=torch.uint64, device=q.device)
         dq, dk, dv = aten._scaled_dot_product_flash_attention_backward(
             dout, q, k, v, out, saved.lse.contiguous(), None, None, q.shape[-2], k.shape[-2],
             0.0, rule.triangle, state, state, scale=rule.scale,
         )  # fmt: skip
-        return _wide(dq), _wide(dk), _wide(dv)
+        return wide(dq), wide(dk), wide(dv)
 
 
 MATH, FLASH_CPU, FLASH_CUDA = Math(), FlashCpu(), FlashCuda()
@@ -175,19 +185,3 @@ def choose(
     usable = [op for op in wanted if op.takes(q, v) and not (plain and op in fused)]
     kinds: tuple[Kind, ...] = ("full", "triangle", "masked")
     return {kind: next((op for op in usable if kind in op.kinds), MATH) for kind in kinds}
-
-
-def _scores(q: Tensor, k: Tensor, rule: Rule) -> Tensor:
-    """Scaled scores (B, Hq, Q, K), -inf where hidden."""
-    scores = _grouped(_wide(q) * rule.scale, k) @ _wide(k).mT
-    scores = scores.reshape(*q.shape[:-1], k.shape[-2])
-    return scores if rule.visible is None else scores.masked_fill_(~rule.visible, -torch.inf)
-
-
-def _grouped(rows: Tensor, shared: Tensor) -> Tensor:
-    """(B, Hq, Q, n) -> (B, Hkv, group·Q, n): rows of the heads that share a key head."""
-    return rows.reshape(len(rows), shared.shape[1], -1, rows.shape[-1])
-
-
-def _wide(x: Tensor) -> Tensor:
-    return x.to(accumulate_dtype(x.dtype))

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 import torch.distributed as dist
 
+from cpcore.checks import expected
 from cpcore.distributed import where
 
 
@@ -78,6 +79,8 @@ def join(job: Job, rank: int) -> None:
     if job.backend == "gloo":
         os.environ.setdefault("GLOO_SOCKET_IFNAME", _loopback())
     else:
+        if not torch.cuda.device_count():
+            raise expected("backend", "gloo where there is no GPU", repr(job.backend))
         torch.cuda.set_device(rank % torch.cuda.device_count())
     dist.init_process_group(
         job.backend,

@@ -16,6 +16,7 @@ from typing import Any
 from cpcore.checks import expected
 from cpcore.distributed import torchrun
 from cpcore.distributed.launch import RankError
+from cpcore.distributed.messages import PeerError
 
 
 class Formatter(argparse.ArgumentDefaultsHelpFormatter, argparse.RawDescriptionHelpFormatter):
@@ -88,9 +89,10 @@ def run(argv: list[str], made: argparse.ArgumentParser, command: Callable[..., A
             if options.json is not None:
                 write(options.json, report)
             print(text, flush=True)
-    except (ValueError, RankError, OSError) as error:
-        if speaks():
-            print(f"{made.prog}: {error}", file=sys.stderr)
+    except (ValueError, RankError, PeerError, OSError) as error:
+        notes = getattr(error, "__notes__", [])  # under torchrun: which rank, and where
+        if speaks() or notes:
+            print(": ".join([made.prog, *notes, str(error)]), file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"{made.prog}: interrupted", file=sys.stderr)

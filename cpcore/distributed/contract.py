@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import count
 
 from cpcore.checks import expected
 from cpcore.distributed.transport import Transport
@@ -15,6 +16,7 @@ from cpcore.layouts import Layout
 from cpcore.masks import Visibility
 
 TEXT_BYTES = 4096
+_numbers = count(1)
 
 
 def agree(
@@ -22,8 +24,10 @@ def agree(
     phase: str,
     facts: Mapping[str, str],
     problem: ValueError | None = None,
-) -> None:
+) -> int:
     """Return if every rank is about to enter this phase with the same facts and no problem.
+
+    The result is a number that rank 0 has given to no phase before, the same on every rank.
 
     Raises: the rank's own problem; else a ValueError that names the first rank with a problem, or
         the first fact in which two ranks differ, and what each of the two brought.
@@ -31,13 +35,15 @@ def agree(
     if transport.cp_size == 1:
         if problem is not None:
             raise problem
-        return
+        return next(_numbers)
     told_by_us = {"phase": phase, **facts}
     text = json.dumps({"facts": told_by_us, "problem": "" if problem is None else str(problem)})
     digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-    words = transport.share(phase, bytes([problem is not None]) + digest)
-    if not any(word[0] for word in words) and len(set(words)) == 1:
-        return
+    said = bytes([problem is not None]) + digest
+    words = transport.share(phase, said + next(_numbers).to_bytes(8, "big"))
+    told_by_all = {word[: len(said)] for word in words}
+    if told_by_all == {b"\0" + digest}:
+        return int.from_bytes(words[0][len(said) :], "big")
     padded = text.encode()[:TEXT_BYTES].ljust(TEXT_BYTES)
     told = [json.loads(word) for word in transport.share(phase, padded)]
     if problem is not None:
@@ -62,7 +68,8 @@ def _difference(told: list[dict[str, str]]) -> ValueError:
 def layout_name(layout: Layout) -> str:
     """Lengths for a reader, and a digest of every position."""
     lengths = ", ".join(map(str, layout.lengths[:16]))
-    return f"lengths ({lengths}), positions {_digest(layout.permutation.tobytes())}"
+    cuts = repr(layout.lengths).encode()  # one permutation can be cut in several ways
+    return f"lengths ({lengths}), positions {_digest(layout.permutation.tobytes() + cuts)}"
 
 
 @lru_cache(maxsize=64)

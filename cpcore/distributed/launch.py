@@ -172,28 +172,29 @@ class _Team:
         """Every rank's result. Raises RankError if there is one that has none."""
         ranks = range(self.job.cp_size)
         codes = [process.exitcode for process in self.processes]
-        if in_time and not any(codes):
-            return [pickle.loads((self.folder / f"result-{r}").read_bytes()) for r in ranks]
+        files = [self.folder / f"result-{rank}" for rank in ranks]
+        if in_time and not any(codes) and all(file.exists() for file in files):
+            return [pickle.loads(file.read_bytes()) for file in files]
         places = [where.read(memory) for memory in self.places]
         failures = [self._failure(rank, code) for rank, code in enumerate(codes)]
         said = {f.rank: f"{f.place}: {f.message}" for f in failures if f is not None}
         said |= {r: f"{places[r]}: still running" for r in ranks if codes[r] is None}
         known = [failure for failure in failures if failure is not None]
-        first = min(known, key=lambda failure: failure.time_s, default=None)
-        if first is None:
+        if not known:
             rank = codes.index(None)
             told = f"not done within time_limit_s = {limit_s:g}"
-            first = Failure(rank, places[rank], "TimeoutError", told, "", 0.0)
+            known = [Failure(rank, places[rank], "TimeoutError", told, "", 0.0)]
+        first = min(known, key=lambda failure: failure.time_s)
         told = f"{first.kind}: {first.message}\n{first.traceback}".rstrip()
         others = {rank: text for rank, text in said.items() if rank != first.rank}
         raise RankError(first.rank, first.place, told, others) from first.error
 
     def _failure(self, rank: int, code: int | None) -> Failure | None:
         """What the rank said before it failed, or what its end says."""
-        if not code:
+        if code is None or (code == 0 and (self.folder / f"result-{rank}").exists()):
             return None
         path = self.folder / f"error-{rank}"
         if path.exists():
             return Failure(*pickle.loads(path.read_bytes()))
-        ended = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return Failure(rank, where.read(self.places[rank]), "ended", ended, "", -math.inf)
+        end = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}, no result"
+        return Failure(rank, where.read(self.places[rank]), "ended", end, "", -math.inf)

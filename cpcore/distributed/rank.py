@@ -55,6 +55,7 @@ class RankAttention:
         """Rows that have seen no key."""
         self.state = empty_state(self.q, self.value_width)
         self.fresh = np.ones(self.q.shape[2], bool)
+        self.sees = np.zeros(self.q.shape[2], bool)
 
     def attend(self, block: Block) -> None:
         """Forward: merge what the rows see of the block into their running state."""
@@ -66,10 +67,16 @@ class RankAttention:
             else:
                 merge_(self.state, rows, chunk)
             self.fresh[rows] = False
+            self.sees[rows] |= True if rule.visible is None else rule.visible.any(-1).cpu().numpy()
 
     def finish(self) -> tuple[Tensor, Tensor]:
-        """(output, lse) in the accumulate dtype: the one division."""
-        return finish(self.state)
+        """(output, lse) in the accumulate dtype: the one division.
+
+        The lse is NaN for a row whose scores are all -inf although nothing hides them.
+        """
+        output, lse = finish(self.state)
+        sees = torch.from_numpy(self.sees).to(lse.device)
+        return output, lse.masked_fill_(sees & lse.isneginf(), torch.nan)
 
     def start_replay(self, dout: Tensor, out: Tensor, lse: Tensor) -> None:
         """Take what the forward pass saved; one delta per row stands for all its keys."""

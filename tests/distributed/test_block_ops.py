@@ -40,6 +40,62 @@ def test_kernel_and_plain_math_give_one_summary_and_one_gradient(
         assert torch.allclose(one, other, rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("strided", ["query", "key", "value", "dout"])
+def test_rows_whose_numbers_are_apart_in_memory_are_read_right(strided: str) -> None:
+    """The kernel would take a row's numbers for neighbors, and read past the end of the array."""
+
+    def worker(transport: Transport, apart: bool) -> list[torch.Tensor]:
+        names = ("query", "key", "value", "dout")
+        arrays = {n: normal(i, 1, 2, 8, 4) for i, n in enumerate(names)}
+        arrays[strided] = arrays[strided].mT.contiguous().mT if apart else arrays[strided]
+        *qkv, dout = (x.requires_grad_(n != "dout") for n, x in arrays.items())
+        out = context_parallel_attention(
+            *qkv, layout=zigzag(16, 2), visibility=Visibility(), group=transport
+        )
+        out.backward(dout)
+        return [out.detach(), *(x.grad for x in qkv)]
+
+    found = []
+    for apart in (False, True):
+        found.append([x for rank in run_threads(worker, 2, apart) for x in rank])
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_does_not_round_what_this_function_computes(dtype: torch.dtype) -> None:
+    """Masked pieces are plain matrix products, which autocast would narrow to 16 bits."""
+
+    def worker(transport: Transport, narrow: bool) -> list[torch.Tensor]:
+        q = normal(transport.rank, 1, 1, 8, 4, dtype=torch.float32).requires_grad_()
+        with torch.autocast("cpu", dtype, enabled=narrow):
+            out = context_parallel_attention(
+                q, q, q, layout=zigzag(16, 2), visibility=Visibility(window=3), group=transport
+            )
+            out.sum().backward()
+        return [out.detach(), q.grad]
+
+    found = []
+    for narrow in (False, True):
+        found.append([x for rank in run_threads(worker, 2, narrow) for x in rank])
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("triangle", [False, True])
+def test_a_piece_whose_scores_overflow_weighs_nothing(triangle: bool) -> None:
+    """The kernel says lse 0 for a row that has only scores of -inf, as if its weights were 1."""
+    q, k = torch.full((1, 2, 3, 2), -1e30), torch.full((1, 1, 3, 2), 1e30)
+    if triangle:
+        k[:, :, 1:] = 0  # an lse of 0 that is right, for rows 1 and 2 with one weight of 1
+    q[:, 1, 0] = 0
+    mask = torch.ones(3, 3, dtype=torch.bool).tril() if triangle else None
+    found = []
+    for op, rule in ((FLASH_CPU, Rule(0.5, triangle)), (MATH, Rule(0.5, visible=mask))):
+        stats = op.attend(q, k, torch.ones(1, 1, 3, 2), rule)
+        found.append((stats.max + stats.sum.log()).isneginf())
+    rows = [True, False, False] if triangle else [True, True, True]
+    assert found[0].tolist() == found[1].tolist() == [[rows, [False, *rows[1:]]]]
+
+
 class Counting(Math):
     """Plain math that counts what it was asked to compute."""
 

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import torch
 
 from cpcore.__main__ import COMMANDS, main
-from cpcore.distributed import RankError, console
+from cpcore.distributed import Message, PeerError, RankError, console, torchrun
 from tests.distributed.test_lab import ENVIRONMENT, ROOT
 from tests.support.leftovers import children
 
@@ -49,6 +50,11 @@ def test_a_report_becomes_plain_json(tmp_path: Path) -> None:
         ({"agrees": False}, 1, ""),
         (ValueError("x: expected 1, received 2"), 2, "python -m cpcore try: x: expected 1"),
         (RankError(1, "replay step 2", "gone", {}), 2, "rank 1, replay step 2: gone"),
+        (
+            PeerError(1, Message("replay", 2, 0, torch.zeros(1)), "from", "received nothing"),
+            2,
+            "rank 1, replay step 2: expected a message from rank 0, received nothing",
+        ),
         (KeyboardInterrupt(), 130, "python -m cpcore try: interrupted"),
     ],
 )
@@ -64,6 +70,23 @@ def test_the_exit_code_says_how_it_ended(
     printed = capsys.readouterr()
     assert printed.out == ("a table\n" if code < 2 else "")
     assert told in printed.err
+
+
+def test_under_torchrun_a_rank_tells_of_its_own_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rank 0 speaks for all, but of what befell another rank it knows nothing."""
+    for name, value in zip(torchrun.VARIABLES, ("1", "2", "localhost", "1"), strict=True):
+        monkeypatch.setenv(name, value)
+    error = ValueError("x: expected 1, received 2")
+    error.add_note("rank 1, training step 3")
+
+    def command(options: Any) -> Any:
+        raise error
+
+    assert console.run([], console.parser("try", "Tries."), command) == 2
+    wanted = "python -m cpcore try: rank 1, training step 3: x: expected 1, received 2\n"
+    assert capsys.readouterr().err == wanted
 
 
 def test_a_report_that_cannot_be_written_is_said_before_the_work(

@@ -105,6 +105,24 @@ def test_a_killed_rank_is_named_with_the_step_it_had_reached() -> None:
     assert 1 in caught.value.others
 
 
+def test_a_rank_that_ends_without_a_result_is_named() -> None:
+    def worker(rank: int) -> int:
+        if rank == 1:
+            os._exit(0)
+        return rank
+
+    with pytest.raises(RankError, match="exit code 0, no result") as caught:
+        launch(worker, 2, time_limit_s=20)
+    assert caught.value.rank == 1
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_nccl_without_a_gpu_is_refused() -> None:
+    wanted = "backend: expected gloo where there is no GPU, received 'nccl'"
+    with pytest.raises(RankError, match=wanted):
+        launch(summed, 1, 1, time_limit_s=20, backend="nccl")
+
+
 def stop_one(rank: int) -> None:
     where.at("return step 1")
     if rank == 1:

@@ -1,5 +1,6 @@
 """One rank's mistake, or two ranks that disagree: one ValueError on every rank, no payload."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -7,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from cpcore import Dropout, Visibility, contiguous, striped, zigzag
+from cpcore import Dropout, Visibility, contiguous, from_lengths, striped, zigzag
 from cpcore.distributed import FLASH_CPU, context_parallel_attention, run_threads
+from cpcore.distributed.contract import layout_name
 from cpcore.distributed.transport import Transport
 
 LAYOUT = contiguous(12, 3)
@@ -111,6 +113,18 @@ MISTAKES: dict[str, tuple[Change, str]] = {
         lambda o: {"block_op": FLASH_CPU, "value": o["value"][..., :3]},
         "block_op: expected an operation that takes these arrays, received flash on CPU",
     ),
+    "no kernel": (
+        lambda o: {"block_op": "math"}, "block_op: expected a BlockOp or None, received str",
+    ),
+    "protocols": (
+        lambda o: {"protocol": np.array(["ring", "direct"])},
+        "protocol: expected one of ring, ring_full_return, direct, all_gather, all_to_all,"
+        " received array(['ring', 'direct']",
+    ),
+    "a sparse key": (
+        lambda o: {"key": o["key"].to_sparse()},
+        "key: expected a dense tensor, received torch.sparse_coo",
+    ),
     "NaN in dout": (
         lambda o: {"dout": torch.full((1, 4, 4, 4), torch.nan, dtype=torch.float64)},
         "dout: expected finite numbers in every used slot, received NaN or infinity",
@@ -185,6 +199,35 @@ def test_a_rank_that_runs_forward_while_another_runs_backward_is_named() -> None
     assert run_threads(worker, 3, time_limit_s=10) == [wanted] * 3
 
 
+def test_backward_passes_of_two_like_calls_in_another_order_are_named() -> None:
+    """Nothing else differs: shapes, layout and phase are the same, and the gradients would mix."""
+
+    def worker(transport: Transport, order: str) -> str:
+        options = arguments(transport.rank)
+        arrays = [options.pop(name) for name in ("query", "key", "value")]
+        outs = [context_parallel_attention(*arrays, group=transport, **options) for _ in range(2)]
+        try:
+            for out in outs[::-1] if str(transport.rank) in order else outs:
+                out.sum().backward()
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    assert run_threads(worker, 3, "", time_limit_s=10) == [""] * 3
+    assert run_threads(worker, 3, "012", time_limit_s=10) == [""] * 3
+    (text,) = set(run_threads(worker, 3, "2", time_limit_s=10))
+    assert re.fullmatch(
+        r"call: expected number \d+ as on rank 0, received number \d+ on rank 2", text
+    )
+
+
+def test_layouts_that_cut_one_order_in_two_ways_have_two_names() -> None:
+    """More ranks than a message lists; every rank's own shard fits its own layout."""
+    one, other = (from_lengths([1] * 16 + ends) for ends in ([3, 1], [1, 3]))
+    assert layout_name(one) != layout_name(other)
+    assert layout_name(one) == layout_name(from_lengths([1] * 16 + [3, 1]))
+
+
 def test_a_rank_alone_needs_no_agreement() -> None:
     def worker(transport: Transport) -> str:
         q = torch.zeros(1, 1, 3, 2)
@@ -199,11 +242,15 @@ def test_a_rank_alone_needs_no_agreement() -> None:
     assert run_threads(worker, 1) == [wanted]
 
 
-def test_scores_that_overflow_are_an_error() -> None:
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("window", [None, 1])
+def test_scores_that_overflow_are_an_error(sign: int, window: int | None) -> None:
+    """Below as above: a row whose scores are all -inf has lost its weights, not its keys."""
+
     def worker(transport: Transport) -> None:
         q = torch.full((1, 1, 2, 2), 1e30)
-        context_parallel_attention(q, q, q, layout=contiguous(2, 1), visibility=None,
-                                   group=transport)  # fmt: skip
+        context_parallel_attention(q, sign * q, q, layout=contiguous(2, 1), group=transport,
+                                   visibility=Visibility(window=window))  # fmt: skip
 
     with pytest.raises(ValueError, match="query and key: expected finite scores in torch"):
         run_threads(worker, 1)
