@@ -196,5 +196,5 @@ class _Team:
         path = self.folder / f"error-{rank}"
         if path.exists():
             return Failure(*pickle.loads(path.read_bytes()))
-        end = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}, no result"
+        end = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit {code}, no result"
         return Failure(rank, where.read(self.places[rank]), "ended", end, "", -math.inf)
