@@ -140,6 +140,8 @@ def _check(recipe: Recipe, ranks: list[int], switches: list[str]) -> None:
     for switch in switches:
         if switch not in SWITCHES:
             raise expected("switches", f"one of {', '.join(SWITCHES)}", repr(switch))
+    if recipe.protocol == "all_to_all" and "lost_return" in switches:
+        raise expected("switches", "no lost_return by heads, where no share returns", switches)
     if switches and max(ranks) == 1:
         raise expected("ranks", "at least 2 for the switches: one rank hides them all", ranks)
 

@@ -110,6 +110,16 @@ def test_an_unknown_fault_is_refused(fault: Fault, wanted: str) -> None:
     assert str(caught.value) == wanted
 
 
+def test_a_fault_of_blocks_is_refused_where_no_blocks_travel() -> None:
+    each = case("all_to_all", zigzag(8, 2))
+
+    def worker(transport: ThreadTransport) -> str:
+        return attend(transport, each, "stale_kv").refusal
+
+    wanted = "fault: expected none with all_to_all, which sends no blocks, received StaleKv"
+    assert run_threads(worker, 2, time_limit_s=5) == [wanted] * 2
+
+
 def test_stale_keys_need_shards_of_one_length() -> None:
     each = case("ring", from_lengths([2, 4]))
 

@@ -213,6 +213,7 @@ def test_labels_are_shifted_before_the_split() -> None:
         (["--ranks", "0"], "ranks: expected integers of at least 1, received [0]"),
         (["--ranks", "1"], "ranks: expected at least 2 for the switches"),
         (["--switches", "sleep"], "switches: expected one of local_positions, "),
+        (["--protocol", "all_to_all"], "switches: expected no lost_return by heads"),
         (["--steps", "0"], "steps: expected an integer of at least 1, received 0"),
         (["--seq-len", "100"], "seq_len: expected a multiple of 8, received 100"),
     ],
