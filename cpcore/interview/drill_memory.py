@@ -112,6 +112,7 @@ def buffers(draw: random.Random) -> Drill:
             *group_slips(model, "Only Hkv heads travel."),
         ),
         {"model": model, "seq_len": seq_len, "cp_size": cp_size},
+        factor=1.25,  # three foreign blocks for two would be 1.5
     )
 
 

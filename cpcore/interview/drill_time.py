@@ -84,7 +84,7 @@ def overlap(draw: random.Random) -> Drill:
         steps = planner.ring_steps(model, seq_len, cp_size, flops_per_s=speed, bytes_per_s=link)
         compute, moved = steps[1].compute_s, steps[0].transfer_s
         value, where = compute / moved, "inside a node" if cp_size <= 8 else "across nodes"
-        if 0.1 < value < 0.8 or 1.25 < value < 12:  # near enough to think, not to toss a coin
+        if 0.1 < value < 0.62 or 1.6 < value < 12:  # no accepted answer is on the other side of 1
             break
     return Drill(
         "hidden or not",
@@ -138,9 +138,11 @@ def trade(draw: random.Random) -> Drill:
         ),
         (
             Slip(ring.bytes_sent / value, "That is what a ring sends."),
+            Slip(cp_size / (cp_size - 1), "A share of 1/R stays at home."),
             Slip(cp_size, "That is all ranks together, or the whole sequence."),
             Slip(model.layers, "That is all layers; asked is one."),
             Slip(0.5, "Half of it: one byte an element, or one of the two exchanges?"),
         ),
         {"model": model, "seq_len": seq_len, "cp_size": cp_size},
+        factor=1.1,  # a ring may send 8/9 of it
     )

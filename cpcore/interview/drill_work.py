@@ -32,7 +32,7 @@ def pairs(draw: random.Random) -> Drill:
             Slip(planner.causal_pairs(seq_len) / cp_size / value, "The average of all ranks."),
         ),
         {"seq_len": seq_len, "cp_size": cp_size, "rank": rank},
-        factor=1.1,
+        factor=1.05,  # the last of eight ranks masks little
     )
 
 
@@ -57,5 +57,5 @@ def efficiency(draw: random.Random) -> Drill:
             Slip(0.5 / value, "Half is the limit for many ranks."),
         ),
         {"seq_len": cp_size * c, "cp_size": cp_size},
-        factor=1.02,
+        factor=1.015,  # 32 ranks reach nearly half
     )

@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 from cpcore.interview.units import UNITS, read, show
 
-NEAR = 1.15  # an explained slip may be rounded by this much
+NEAR = 1.15  # an explained slip may be rounded by this much, or by the drill's factor if smaller
+TIED = 1.005  # slips this close to the best one are named too: four ranks, or a group of four
+FAR = 1e6  # beyond that the factor says nothing
 BINARY_NAMES = {"kB": "KiB", "MB": "MiB", "GB": "GiB", "TB": "TiB"}
 
 
@@ -38,6 +40,10 @@ ALWAYS = {
         Slip(1e-3, "A prefix too low: a thousandth of it."),
     ),
     "time": (Slip(1e3, "Milliseconds and seconds."), Slip(1e-3, "Milliseconds and seconds.")),
+    "tokens": (
+        Slip(1e3, "A thousand times too much: k or M?"),
+        Slip(1e-3, "A thousandth: k or M?"),
+    ),
     "share": (Slip(100, "A share was multiplied by 100 twice."), Slip(0.01, "Percent or share?")),
 }
 
@@ -62,18 +68,32 @@ def judge(
         return Verdict(False, f"{answer.unit} measure {found}, asked is {wanted}, in {unit}.")
     if answer.value <= 0:
         return Verdict(False, "The answer is a number above 0.")
-    off = answer.value / value
+    off = max(answer.value / value, 1e-300)  # so that it can be turned around
     if max(off, 1 / off) <= factor:
         return Verdict(True, f"Right: {right}.{_binary_note(off, answer.unit)}")
-    near = [s for s in (*slips, *ALWAYS.get(wanted, ())) if _distance(off, s.factor) <= NEAR]
-    if near:
-        best = min(near, key=lambda slip: _distance(off, slip.factor))
-        return Verdict(False, f"Not yet. {best.reason}")
-    side = "more" if off > 1 else "less"
-    times = max(off, 1 / off)
-    step = 1 if times >= 100 else 10  # halves go up, in the page's script too
-    shown = f"{math.floor(times * step + 0.5) / step:,.{0 if step == 1 else 1}f}"
-    return Verdict(False, f"Not yet: {shown} times {side} than it should be.")
+    reasons = _reasons(off, (*slips, *ALWAYS.get(wanted, ())), min(NEAR, factor))
+    if reasons:
+        return Verdict(False, f"Not yet. {' Or: '.join(reasons)}")
+    return Verdict(
+        False,
+        f"Not yet: {_times(max(off, 1 / off))} {'more' if off > 1 else 'less'} than it should be.",
+    )
+
+
+def _reasons(off: float, slips: Sequence[Slip], near: float) -> list[str]:
+    """What the slips nearest to a factor say; several, where their factors are the same."""
+    nearest = min((_distance(off, slip.factor) for slip in slips), default=math.inf)
+    if nearest > near:
+        return []
+    return [slip.reason for slip in slips if _distance(off, slip.factor) <= TIED * nearest]
+
+
+def _times(times: float) -> str:
+    """A factor in words, as the page's script writes it: halves go up."""
+    if times > FAR:
+        return "over a million times"
+    step = 1 if times >= 100 else 10
+    return f"{math.floor(times * step + 0.5) / step:,.{0 if step == 1 else 1}f} times"
 
 
 def _distance(a: float, b: float) -> float:

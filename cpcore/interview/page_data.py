@@ -13,7 +13,7 @@ from cpcore.interview.bank import Bank
 from cpcore.interview.diagnosis import Case, best_order, cases
 from cpcore.interview.drill_base import Drill
 from cpcore.interview.drills import KINDS, prepared
-from cpcore.interview.judge import ALWAYS, BINARY_NAMES, NEAR, best_shown
+from cpcore.interview.judge import ALWAYS, BINARY_NAMES, FAR, NEAR, TIED, best_shown
 from cpcore.interview.schema import AXES, LEVELS
 from cpcore.interview.units import COUNTS, POWERS, SPELLINGS, UNITS
 
@@ -54,6 +54,8 @@ def judge_tables() -> dict[str, Any]:
         "always": {name: [list(slip) for slip in slips] for name, slips in ALWAYS.items()},
         "binary": BINARY_NAMES,
         "near": NEAR,
+        "tied": TIED,
+        "far": FAR,
     }
 
 

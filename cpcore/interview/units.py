@@ -77,6 +77,8 @@ def read(text: str) -> Answer:
     number, rest = float(found["number"].replace(",", "")), found["rest"].strip()
     if not rest:
         raise expected("answer", "a unit after the number, such as MiB or tokens", repr(text))
+    if re.match(r",\d", rest):
+        raise expected("answer", "a point before decimals, commas between thousands", repr(text))
     unit = _unit(rest)
     if unit:
         return Answer(number * UNITS[unit].factor, unit)

@@ -11,7 +11,7 @@ import pytest
 
 from cpcore import from_lengths, ledger, schedule, zigzag
 from cpcore.__main__ import main
-from cpcore.interview import KINDS, UNITS, Drill, drill, drills, judge, prepared, read, show
+from cpcore.interview import KINDS, UNITS, Drill, Slip, drill, drills, judge, prepared, read, show
 from cpcore.interview.counting import busy_pairs, count_pairs
 from cpcore.planner import model_shape
 
@@ -61,11 +61,9 @@ def test_every_slip_of_a_drill_is_rejected_with_its_reason(kind: str) -> None:
         one = drill(seed, kind)
         for slip in one.slips:
             verdict = one.judge(written(one, slip.factor))
-            if max(slip.factor, 1 / slip.factor) > one.factor * 1.001:
-                assert not verdict.right
-                near = [s.reason for s in one.slips if 0.9 < s.factor / slip.factor < 1.12]
-                assert any(reason in verdict.text for reason in near), (one.prompt, verdict.text)
-                explained += 1
+            assert not verdict.right, (one.prompt, slip.reason)
+            assert slip.reason in verdict.text, (one.prompt, verdict.text)
+            explained += 1
     assert explained > 20
 
 
@@ -145,7 +143,7 @@ def test_the_last_step_of_the_solution_states_the_answer(kind: str) -> None:
 def test_no_answer_is_a_coin_toss_between_hidden_and_exposed() -> None:
     for seed in range(200):
         one = drill(seed, "hidden or not")
-        assert max(one.value, 1 / one.value) >= 1.25
+        assert max(one.value, 1 / one.value) > one.factor  # all that is accepted is on its side
 
 
 def test_a_hundred_drills_are_prepared_and_none_twice() -> None:
@@ -222,12 +220,37 @@ def test_what_cannot_be_read_is_said(text: str, missing: str) -> None:
         ("64 GB/s", False, "data a second"),
         ("3 GiB", False, "21.3 times less"),
         ("0 GiB", False, "above 0"),
+        ("-64 GiB", False, "above 0"),
+        ("1e999 GiB", False, "over a million times more"),
+        ("1e-320 bytes", False, "over a million times less"),
+        ("64,5 GiB", False, "a point before decimals"),
+        ("64,000 MiB", True, "Right"),
+        ("1.5 TiB", False, "24.0 times more"),
+        ("64 TFLOP", False, "TFLOP measure work"),
+        ("0.064 ms", False, "ms measure time"),
     ],
 )
 def test_unit_errors_are_explained(text: str, right: bool, said: str) -> None:
     verdict = judge(text, 64 * 2**30, "GiB", factor=1.25)
     assert verdict.right is right
     assert said in verdict.text
+
+
+def test_slips_of_the_same_size_are_all_named() -> None:
+    """Four ranks and a group of four: the number alone does not tell which one was forgotten."""
+    slips = (Slip(8, "All ranks."), Slip(3, "Three."))
+    verdict = judge("8 GiB", 2**30, "GiB", slips=slips)
+    assert verdict.text == "Not yet. All ranks. Or: That is the number of bits; a byte has 8."
+
+
+def test_a_slip_is_not_blamed_for_an_answer_that_a_strict_drill_sets_apart() -> None:
+    half = (Slip(0.97, "Half."),)
+    assert "1.1 times more" in judge("55 %", 0.516, "%", factor=1.015, slips=half).text
+    assert "Half." in judge("50 %", 0.516, "%", factor=1.015, slips=half).text
+
+
+def test_thousands_and_millions_of_tokens_are_told_apart() -> None:
+    assert "k or M" in judge("4.4 M tokens", 4400, "tokens").text
 
 
 def terminal(monkeypatch: pytest.MonkeyPatch, argv: list[str], *lines: str) -> int:

@@ -23,6 +23,7 @@ ODD = (
     "", "64", "many GiB", "1,024", "3 bananas", "1,02 GiB", "-4 GiB", "0 GiB", "1e3 tokens",
     "4.4k tokens", "4.4K tokens", "12 Gbps", "7 percent", ".5 x", "5 hops", "1 token", "2 MB/s",
     "  8   MiB ", "64GiB", "9 µs", "2 TB", "3.1.4 GB", "1 KB", "12 Mb",
+    "64,5 GiB", "1e999 GiB", "1e-320 bytes", "4.4M tokens",
 )  # fmt: skip
 
 

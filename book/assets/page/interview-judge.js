@@ -35,6 +35,10 @@
     if (!rest) {
       return expected("answer", "a unit after the number, such as MiB or tokens", "'" + text + "'");
     }
+    if (/^,\d/.test(rest)) {
+      var point = "a point before decimals, commas between thousands";
+      return expected("answer", point, "'" + text + "'");
+    }
     var unit = unitOf(rest, tables);
     if (unit) return { value: number * tables.units[unit][1], unit: unit };
     var power = tables.powers[rest[0].replace("K", "k")];
@@ -81,16 +85,20 @@
       var note = binaryNote(off, answer.unit, tables);
       return { right: true, text: "Right: " + drill.right + "." + note };
     }
-    var near = drill.slips.concat(tables.always[wanted] || []).filter(function (slip) {
-      return distance(off, slip[0]) <= tables.near;
-    });
-    if (near.length) {
-      var best = near.reduce(function (a, b) {
-        return distance(off, b[0]) < distance(off, a[0]) ? b : a;
+    var slips = drill.slips.concat(tables.always[wanted] || []);
+    var nearest = slips.reduce(function (least, slip) {
+      return Math.min(least, distance(off, slip[0]));
+    }, Infinity);
+    if (nearest <= Math.min(tables.near, drill.factor)) {
+      var reasons = slips.filter(function (slip) {
+        return distance(off, slip[0]) <= tables.tied * nearest;
+      }).map(function (slip) {
+        return slip[1];
       });
-      return { right: false, text: "Not yet. " + best[1] };
+      return { right: false, text: "Not yet. " + reasons.join(" Or: ") };
     }
-    var shown = times >= 100 ? Math.round(times).toLocaleString("en-US") : times.toFixed(1);
+    var shown = times > tables.far ? "over a million"
+      : times >= 100 ? Math.round(times).toLocaleString("en-US") : times.toFixed(1);
     var side = off > 1 ? "more" : "less";
     return { right: false, text: "Not yet: " + shown + " times " + side + " than it should be." };
   }
