@@ -11,6 +11,7 @@ import ast
 import math
 import operator
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from typing import Any, Literal
 
 from cpcore import planner
@@ -33,6 +34,8 @@ PUBLISHED = {
     "vocabulary",
 }  # fmt: skip
 LARGEST_POWER = 64
+LARGEST_BITS = 4096  # of an integer power
+LONGEST = 4096  # items of a list or a loop
 OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -51,7 +54,10 @@ def evaluate(text: str, given: Mapping[str, Any] | None = None) -> Any:
     >>> evaluate("ceil(F / Bw)", {"F": 989e12, "Bw": 450e9})
     2198
     """
-    return _value(_parsed(text), {**PLANNER, **CORE, **PLAIN, **(given or {})})
+    try:
+        return _value(_parsed(text), {**PLANNER, **CORE, **PLAIN, **(given or {})})
+    except (ArithmeticError, RecursionError, MemoryError) as error:
+        raise expected("expression", "a finite value", f"{text[:80]!r}, {error}") from None
 
 
 def way_of(text: str) -> Way:
@@ -78,8 +84,8 @@ def is_literal(text: str) -> bool:
 def _parsed(text: str) -> ast.expr:
     try:
         return ast.parse(text.strip(), mode="eval").body
-    except SyntaxError:
-        raise expected("expression", "an expression", repr(text)) from None
+    except (SyntaxError, RecursionError, MemoryError):
+        raise expected("expression", "an expression", repr(text[:80])) from None
 
 
 def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
@@ -95,7 +101,10 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
         case ast.UnaryOp(op=ast.USub()):
             return -_value(node.operand, names)
         case ast.Attribute() if not node.attr.startswith("_"):
-            return getattr(_value(node.value, names), node.attr)
+            owner = _value(node.value, names)
+            if not (is_dataclass(owner) or hasattr(owner, "_fields")):  # a string formats anything
+                raise expected("expression", "a field of a preset or a row", ast.unparse(node))
+            return getattr(owner, node.attr)
         case ast.Slice(step=None):
             ends = (node.lower, node.upper)
             return slice(*(None if end is None else _value(end, names) for end in ends))
@@ -113,17 +122,25 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
 def _operation(node: ast.BinOp, names: Mapping[str, Any]) -> Any:
     left, right = _value(node.left, names), _value(node.right, names)
     if isinstance(node.op, ast.Pow) and abs(right) <= LARGEST_POWER:
+        if isinstance(left, int) and left.bit_length() * right > LARGEST_BITS:
+            raise expected("expression", "a power of fewer digits", ast.unparse(node))
         return left**right
-    if type(node.op) not in OPERATORS:
+    if type(node.op) not in OPERATORS or isinstance(left, str) or isinstance(right, str):
         raise expected("expression", "+ - * / // % and small powers", ast.unparse(node))
+    for items, times in ((left, right), (right, left)):
+        if isinstance(items, list) and isinstance(times, int) and len(items) * times > LONGEST:
+            raise expected("expression", f"at most {LONGEST} items", ast.unparse(node))
     return OPERATORS[type(node.op)](left, right)
 
 
 def _each(node: ast.GeneratorExp | ast.ListComp, names: Mapping[str, Any]) -> list[Any]:
     loop, *more = node.generators
-    if more or loop.ifs or loop.is_async or not isinstance(loop.target, ast.Name):
+    nested = any(isinstance(part, ast.GeneratorExp | ast.ListComp) for part in ast.walk(node.elt))
+    if more or nested or loop.ifs or loop.is_async or not isinstance(loop.target, ast.Name):
         raise expected("expression", "one plain loop", ast.unparse(node))
     items = _value(loop.iter, names)
+    if len(items) > LONGEST:
+        raise expected("expression", f"a loop of at most {LONGEST} steps", ast.unparse(node))
     return [_value(node.elt, {**names, loop.target.id: item}) for item in items]
 
 

@@ -122,7 +122,9 @@ def _number(number: Mapping[str, Any], given: Mapping[str, Any]) -> Iterator[str
         yield f"both ways are of the kind {ways[0]}"
     one, two = float(evaluate(first, given)), float(evaluate(second, given))
     scale = 1e-6 if "overflow_score" in first + second else SAME  # found by halving an interval
-    if not math.isclose(one, two, rel_tol=scale, abs_tol=1e-12):
+    if not (math.isfinite(one) and math.isfinite(two)):
+        yield f"expected finite numbers, received {one!r} and {two!r}"
+    elif not math.isclose(one, two, rel_tol=scale, abs_tol=1e-12):
         yield f"the two ways differ: {one!r} and {two!r}"
 
 

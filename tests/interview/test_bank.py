@@ -74,6 +74,8 @@ def test_a_faulty_entry_is_refused_in_words(fields: dict[str, Any], fault: str) 
         ({"is": "causal_pairs(4) + count_pairs('zigzag', 4, 1)", "check": "20"}, "mixes two"),
         ({"is": "causal_pairs(4)", "check": "10", "unit": "furlongs"}, "unknown unit"),
         ({"is": "full_pairs(4)", "check": "__import__('os')"}, "names of the calculator"),
+        ({"is": "full_pairs(4) / 0", "check": "16"}, "expected a finite value"),
+        ({"is": "full_pairs(4) * 1e999", "check": "1e999"}, "expected finite numbers"),
         ({"published": 12, "source": "nobody"}, "expected a source of this question"),
     ],
 )
