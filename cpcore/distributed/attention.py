@@ -87,7 +87,7 @@ def _passes(call: Call, exchange: type[Exchange], arrays: Arrays) -> Passes:
     q, k, v = arrays
     if call.protocol == "all_to_all":
         if exchange is not Exchange:
-            raise expected("fault", "none with all_to_all, which sends no blocks", exchange.__name__)
+            raise expected("fault", "none with all_to_all: no blocks travel", exchange.__name__)
         return HeadPasses(call, q, k)
     return BlockPasses(call, exchange, k, v)
 

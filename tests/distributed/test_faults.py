@@ -116,7 +116,7 @@ def test_a_fault_of_blocks_is_refused_where_no_blocks_travel() -> None:
     def worker(transport: ThreadTransport) -> str:
         return attend(transport, each, "stale_kv").refusal
 
-    wanted = "fault: expected none with all_to_all, which sends no blocks, received StaleKv"
+    wanted = "fault: expected none with all_to_all: no blocks travel, received StaleKv"
     assert run_threads(worker, 2, time_limit_s=5) == [wanted] * 2
 
 
