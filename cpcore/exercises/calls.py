@@ -9,6 +9,7 @@ import functools
 import inspect
 import io
 import linecache
+import math
 import sys
 import time
 import tracemalloc
@@ -24,6 +25,9 @@ from cpcore.exercises.deadline import Alarm, OutOfTimeError, Space, watcher
 
 LIMIT_S = 5.0
 PRINTED = 2000  # characters of a reader's prints that are kept
+SAID = 160  # characters of an error's own text
+
+SHARED = (np, math)
 
 
 class ComplaintError(Exception):
@@ -72,8 +76,10 @@ def guarded(
     """
     out, printed, old = Outcome(), Printed(), sys.gettrace()
     limit_s = LIMIT_S if limit_s is None else limit_s
-    watch = watcher(time.monotonic() + limit_s, space, out.codes)
+    deadline = time.monotonic() + limit_s
+    watch = watcher(deadline, space, out.codes)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_unchanged())
         stack.enter_context(contextlib.redirect_stdout(printed))
         stack.enter_context(contextlib.redirect_stderr(printed))
         stack.enter_context(warnings.catch_warnings())
@@ -88,12 +94,28 @@ def guarded(
                     out.value = play()
                 finally:
                     sys.settrace(old)
+                if time.monotonic() > deadline:  # inside one call of a library, or untraced
+                    raise OutOfTimeError
         except OutOfTimeError:
             out.error = f"it ran longer than {limit_s:g} seconds and was stopped: an endless loop?"
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:  # the reader's own way to stop everything
+            raise
+        except BaseException as error:
             out.error = explain(error, space)
     out.printed = printed.text
     return out
+
+
+@contextlib.contextmanager
+def _unchanged() -> Any:
+    """Put back what an answer assigned in numpy or math, and the depth of recursion."""
+    deep, kept = sys.getrecursionlimit(), [(vars(module), dict(vars(module))) for module in SHARED]
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(deep)
+        for now, before in kept:
+            now.update(before)
 
 
 @contextlib.contextmanager
@@ -135,7 +157,10 @@ def explain(error: BaseException, space: Space | None) -> str:
         return "it called exit"
     if isinstance(error, ComplaintError):
         return str(error)
-    text = str(error).strip().split("\n")[0]
+    try:
+        text = str(error).strip().split("\n")[0][:SAID]
+    except Exception:  # a reader's own error may fail to print
+        text = ""
     said = f"it raised {type(error).__name__}" + (f": {text}" if text else "")
     place = _last_line(error.__traceback__, space)
     return f"{said} (line {place[0]}: {place[1]})" if place else said

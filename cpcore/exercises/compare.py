@@ -80,8 +80,9 @@ def _arrays(
 ) -> Difference | None:
     if want.ndim == 0 and isinstance(got, int | float | np.number):
         got = np.asarray(got, want.dtype)
-    if not isinstance(got, np.ndarray):
-        return Difference(where, kind(got), f"an array of shape {want.shape}")
+    if type(got) is not np.ndarray:  # a masked array would hide its elements from the comparison
+        plain = "a plain" if isinstance(got, np.ndarray) else "an"
+        return Difference(where, kind(got), f"{plain} array of shape {want.shape}")
     if got.shape != want.shape:
         return Difference(where, f"shape {got.shape}", f"shape {want.shape}")
     same_kind = got.dtype.kind in {"f": "f", "b": "b"}.get(want.dtype.kind, "iu")

@@ -16,6 +16,7 @@ from cpcore.exercises.values import same, short
 
 MOST_STEPS = 40
 NARROW = 60  # characters of a value
+QUICK_S = 1.0  # the first steps of a call
 UNSHOWN = (type(guarded), type(sys))  # functions and modules
 
 
@@ -40,7 +41,7 @@ def steps(play: Callable[[], Any], answer: Any) -> list[Step]:
         finally:
             sys.settrace(guard)
 
-    guarded(watched)
+    guarded(watched, limit_s=QUICK_S)
     return recorder.found[:MOST_STEPS]
 
 

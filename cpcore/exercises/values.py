@@ -56,7 +56,8 @@ def _rows(array: np.ndarray[Any, Any]) -> str:
 def kind(value: Any) -> str:
     """The type of a value in words, with the shape of an array."""
     if isinstance(value, np.ndarray):
-        return f"an array of shape {value.shape}, {value.dtype}"
+        name = "an array" if type(value) is np.ndarray else f"a {type(value).__name__}"
+        return f"{name} of shape {value.shape}, {value.dtype}"
     if value is None:
         return "None"
     if isinstance(value, tuple | list):

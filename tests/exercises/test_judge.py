@@ -74,6 +74,27 @@ def test_an_endless_loop_is_stopped_and_named(body: str, monkeypatch: pytest.Mon
     assert time.monotonic() - before < 20  # one call is stopped, the other claims are not tried
 
 
+def test_a_rank_that_does_not_let_go_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded_calls, "LIMIT_S", 0.2)
+
+    def clinging(rank: int, cp_size: int, q: Any, k: Any, *rest: Any) -> Any:
+        try:
+            while True:
+                yield k
+        finally:
+            while not released:
+                pass
+
+    released: list[bool] = []
+    timer = threading.Timer(10, lambda: released.append(True))
+    timer.start()
+    began = time.monotonic()
+    verdict = judge(clinging, "ring_backward")
+    timer.cancel()
+    assert "ran longer" in said(verdict)
+    assert time.monotonic() - began < 5
+
+
 def test_the_trace_function_of_others_is_back_after_a_call() -> None:
     def mine(frame: Any, event: str, arg: Any) -> None:
         return None
@@ -119,6 +140,95 @@ def test_an_error_names_the_line_of_the_reader() -> None:
 
 def test_a_call_of_exit_does_not_end_the_judge() -> None:
     assert "called exit" in said(judged(lambda acc, chunk: sys.exit()))
+
+
+class Odd:
+    """An object that refuses to be printed, and an error that refuses to speak."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class LastError(BaseException):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def raising(error: BaseException) -> Any:
+    def answer(acc: Stats, chunk: Stats) -> Any:
+        raise error
+
+    return answer
+
+
+def nested() -> list[Any]:
+    endless: list[Any] = []
+    endless.append(endless)
+    return endless
+
+
+@pytest.mark.parametrize("error", [LastError(), GeneratorExit(), ValueError("x" * 10_000)])
+def test_every_error_is_told_in_a_short_line(error: BaseException) -> None:
+    what = said(judged(raising(error)))
+    assert f"raised {type(error).__name__}" in what
+    assert len(what) < 300
+    assert type(error).__name__ in repr(run("merge_chunk_stats", raising(error)))
+
+
+def test_an_interrupt_of_the_reader_still_stops_everything() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        judged(raising(KeyboardInterrupt()))
+
+
+@pytest.mark.parametrize("make", [Odd, nested, lambda: 10**5000, lambda: {"sum": Odd()}])
+def test_a_result_that_cannot_be_shown_is_refused_in_words(make: Any) -> None:
+    assert "a plain value, but it raised" in said(judged(lambda acc, chunk: make()))
+    assert "a plain value, but it raised" in repr(run("merge_chunk_stats", lambda a, b: make()))
+
+
+def test_a_masked_array_cannot_hide_its_elements() -> None:
+    def hiding(acc: Stats, chunk: Stats) -> Any:
+        return tuple(np.ma.masked_all(part.shape) for part in acc)
+
+    assert "a MaskedArray of shape (1, 1)" in said(judged(hiding))
+    assert not run("merge_chunk_stats", hiding)
+
+
+def test_what_an_answer_assigns_in_numpy_is_put_back() -> None:
+    exp, deep = np.exp, sys.getrecursionlimit()
+
+    def patching(acc: Stats, chunk: Stats) -> Any:
+        np.exp = np.ones_like  # type: ignore[assignment]
+        sys.setrecursionlimit(deep + 1)
+        return good(acc, chunk)
+
+    try:
+        judged(patching)
+        run("merge_chunk_stats", patching)
+        assert np.exp is exp
+        assert sys.getrecursionlimit() == deep
+    finally:
+        np.exp = exp
+        sys.setrecursionlimit(deep)
+
+
+def test_an_answer_that_comes_too_late_ends_the_judging(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarded_calls, "LIMIT_S", 0.2)
+    calls = []
+
+    def late(acc: Stats, chunk: Stats) -> Any:
+        """Untraced, and past the limit but before the alarm."""
+        calls.append(1)
+        sys.settrace(None)
+        time.sleep(0.25)
+        return good(acc, chunk)
+
+    verdict = judged(late)
+    assert "ran longer than 0.2 seconds" in said(verdict)
+    assert verdict.held == 0
+    assert len(calls) == 1
+    ran = run("merge_chunk_stats", late)
+    assert len(ran.examples) == 1, "the next example would take as long"
 
 
 def test_a_wrong_number_of_arguments_is_an_error_in_words() -> None:

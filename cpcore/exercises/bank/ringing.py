@@ -4,6 +4,7 @@ Owns the player: generators take turns, each yields what it sends to the next ra
 the rank before has sent. It refuses what no real ring would carry.
 """
 
+import contextlib
 import copy
 import inspect
 from collections.abc import Callable, Generator
@@ -23,6 +24,13 @@ def play(programs: list[Program], most_hops: int, most_numbers: int) -> list[Any
     Raises: ComplaintError, in words for the reader, if ranks do not yield equally often, hop more
         often than `most_hops`, or send more than `most_numbers` numbers at once.
     """
+    with contextlib.ExitStack() as stack:
+        for program in programs:
+            stack.callback(program.close)  # here, where the time limit still holds
+        return _played(programs, most_hops, most_numbers)
+
+
+def _played(programs: list[Program], most_hops: int, most_numbers: int) -> list[Any]:
     results: dict[int, Any] = {}
     arrived: list[Any] = [None] * len(programs)
     for hop in range(most_hops + 1):
