@@ -232,6 +232,14 @@ def test_the_questions_are_loaded_only_when_they_are_used(address: str, browser:
 GARBAGE = (
     "null", "[]", "7", "{", '{"tab": "nowhere"}', '{"tab": "mock", "mock": {}}',
     '{"tab": "mock", "mock": {"asked": ["gone"], "at": 0, "end": 1, "hints": [], "grades": []}}',
+    '{"tab": "mock", "mock": {"asked": ["constructor"], "at": 0, "end": 1, "hints": [],'
+    ' "grades": []}}',
+    '{"tab": "mock", "mock": {"asked": ["add-lse"], "at": "0", "end": 1, "hints": [],'
+    ' "grades": []}}',
+    '{"tab": "mock", "mock": {"asked": ["add-lse"], "at": 0, "end": 1, "hints": ["x"],'
+    ' "grades": ["x"], "shown": true}}',
+    '{"tab": "mock", "next": -1}', '{"tab": "mock", "next": 0.5}',
+    '{"tab": "diagnosis", "cases": {"at": "length", "order": []}}',
     '{"tab": "mock", "history": [3]}', '{"tab": "drills", "drill": {"kind": "gone", "at": 2}}',
     '{"tab": "drills", "drill": null}', '{"tab": "cards", "known": []}',
     '{"tab": "diagnosis", "cases": {"at": 99, "order": ["gone"]}}',
@@ -246,10 +254,49 @@ def test_whatever_lies_in_the_storage_the_trainer_works(address: str, browser: B
             page.reload()
             box.get_by_role("button", name="Mock interview").click()
             box.get_by_role("heading", name="Mock interview").wait_for()
+            box.get_by_role("button", name="Start").click()
+            assert box.locator(".cp-clock").inner_text(), kept
             for tab in ("Drills", "Flashcards", "Diagnosis"):
                 box.get_by_role("button", name=tab).click()
                 assert box.locator("h3").inner_text(), (kept, tab)
         assert not seen.complaints
+
+
+def test_a_mock_graded_by_another_version_of_the_book_ends_in_a_summary(
+    address: str, browser: Browser
+) -> None:
+    kept = {"tab": "mock", "mock": {
+        "asked": ["gone", "add-lse"], "at": 1, "end": 1, "hints": [], "grades": [None, {}],
+        "level": "warm-up", "chain": "summaries", "shown": True,
+    }}  # fmt: skip
+    with opened(browser, address) as (page, box, seen):
+        page.evaluate("kept => localStorage.setItem('cp-practice-1', kept)", json.dumps(kept))
+        page.reload()
+        box.locator(".cp-grades").wait_for()
+        grade_all(page, 3)
+        press(page, "Finish")
+        box.get_by_role("heading", name="Summary").wait_for()
+        assert "18 of 36 points" in box.inner_text()
+        assert not seen.complaints
+
+
+def test_two_tabs_do_not_lose_each_others_work(address: str, browser: Browser) -> None:
+    """A mock finished in one tab is in the history, whatever the other tab does afterward."""
+    with opened(browser, address) as (page, box, _):
+        press(page, "Flashcards")
+        box.locator("h3").wait_for()
+        other = page.context.new_page()
+        other.goto(page.url)
+        card = other.locator(".cp-practice.cp-ready")
+        press(other, "Flashcards")
+        press(other, "Turn")
+        press(other, "I know it")
+        assert "Known: 1 of" in card.inner_text()
+        box.get_by_role("button", name="Drills").click()
+        box.locator("form").wait_for()
+        kept = page.evaluate("JSON.parse(localStorage.getItem('cp-practice-1')).known")
+        assert len(kept) == 1
+        other.close()
 
 
 def test_with_storage_blocked_the_trainer_works_until_the_reader_leaves(

@@ -44,7 +44,15 @@
     },
     mock: function (kept) {
       return kept === null || (is(kept, "asked", "hints", "grades") && isFinite(kept.end) &&
-        typeof kept.asked[kept.at] === "string");
+        whole(kept.at) && typeof kept.asked[kept.at] === "string" &&
+        kept.hints.every(function (used) {
+          return used === null || whole(used);
+        }) &&
+        kept.grades.every(function (given) {
+          return given === null || (is(given) && Object.keys(given).every(function (axis) {
+            return whole(given[axis]) && given[axis] <= POINTS;
+          }));
+        }));
     },
     history: function (kept) {
       return Array.isArray(kept) && kept.every(function (one) {
@@ -52,15 +60,21 @@
       });
     },
     drill: function (kept) {
-      return is(kept) && typeof kept.kind === "string" && kept.at >= 0 && kept.at % 1 === 0;
+      return is(kept) && typeof kept.kind === "string" && whole(kept.at);
+    },
+    next: function (kept) {
+      return whole(kept);
     },
     known: function (kept) {
       return is(kept);
     },
     cases: function (kept) {
-      return kept === null || is(kept, "order");
+      return kept === null || (is(kept, "order") && whole(kept.at));
     },
   };
+  function whole(kept) {
+    return typeof kept === "number" && kept >= 0 && kept % 1 === 0;
+  }
   /* An object that holds lists under these names. */
   function is(kept) {
     var names = Array.prototype.slice.call(arguments, 1);
@@ -92,6 +106,16 @@
       // full, or not allowed
     }
   }
+
+  /* Another tab of the book has kept something: what counts for the reader is taken from there,
+   * what this tab shows stays. */
+  window.addEventListener("storage", function (event) {
+    if (event.key !== KEY && event.key !== null) return;
+    var other = recall();
+    ["history", "known", "right", "tried", "next"].forEach(function (name) {
+      state[name] = other[name];
+    });
+  });
 
   /* ---- building blocks ---- */
 
@@ -286,7 +310,7 @@
     function ask(focus) {
       var mock = state.mock;
       var name = mock.asked[mock.at];
-      var entry = data.questions[name];
+      var entry = asked(name);
       if (!entry) { // kept by another version of the book
         state.mock = null;
         startPanel(focus);
@@ -410,8 +434,20 @@
       ].concat(fields, [alarm, row([next])]));
     }
 
+    /* A question of this version of the book. */
+    function asked(name) {
+      return Object.prototype.hasOwnProperty.call(data.questions, name) && data.questions[name];
+    }
+
     function finish() {
       var mock = state.mock;
+      mock.asked.forEach(function (name, i) { // another version may have had other axes
+        var given = mock.grades[i] || {};
+        mock.grades[i] = given;
+        data.axes.forEach(function (axis) {
+          if (!(axis in given)) given[axis] = 0;
+        });
+      });
       var sums = data.axes.map(function (axis) {
         return mock.grades.reduce(function (sum, given) {
           return sum + given[axis];
@@ -429,7 +465,7 @@
         return given[weakest];
       }));
       var read = mock.asked.filter(function (name, i) {
-        return mock.grades[i][weakest] === low;
+        return asked(name) && mock.grades[i][weakest] === low;
       });
       state.history = state.history.concat([{
         day: new Date().toISOString().slice(0, 10), level: mock.level, chain: mock.chain,
