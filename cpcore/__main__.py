@@ -5,6 +5,7 @@ for, so that this file needs none of their dependencies.
 """
 
 import importlib
+import os
 import sys
 
 # name -> (module with `main(argv: list[str]) -> int`, what it does)
@@ -36,5 +37,16 @@ def main(argv: list[str]) -> int:
     return int(module.main(argv[1:]))
 
 
+def piped(argv: list[str]) -> int:
+    """`main`, which ends quietly if nobody reads its output to the end."""
+    try:
+        code = main(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    return code
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(piped(sys.argv[1:]))

@@ -25,8 +25,9 @@ def submit(name: str, answer: Answer) -> Verdict:
     minutes = progress.minutes_since_begin(name)
     if minutes is not None:
         notes.append(f"{minutes:.0f} of {find(name).minutes} minutes since begin")
-    if verdict.accepted:
-        notes.append(progress.update(name, solved=True))
+    if verdict.accepted:  # which also stops the clock
+        stopped = {} if minutes is None else {"started": 0}
+        notes.append(progress.update(name, solved=True, **stopped))
     return replace(verdict, note="; ".join(filter(None, notes)))
 
 

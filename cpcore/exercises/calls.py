@@ -84,7 +84,7 @@ def guarded(
         stack.enter_context(contextlib.redirect_stderr(printed))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        note: Any = lambda error, _: out.flags.add(error)  # noqa: E731
+        note: Any = lambda error, _: out.flags.add(error + _place(sys._getframe(1), space))  # noqa: E731
         flags: dict[str, Any] = dict.fromkeys(("divide", "invalid"), "call")
         stack.enter_context(np.errstate(call=note, over="ignore", under="ignore", **flags))
         try:
@@ -164,6 +164,16 @@ def explain(error: BaseException, space: Space | None) -> str:
     said = f"it raised {type(error).__name__}" + (f": {text}" if text else "")
     place = _last_line(error.__traceback__, space)
     return f"{said} (line {place[0]}: {place[1]})" if place else said
+
+
+def _place(frame: Any, space: Space | None) -> str:
+    """The line of the reader's code that has called, "" if there is none."""
+    while frame is not None and frame.f_globals is not space:
+        frame = frame.f_back
+    if frame is None or space is None:
+        return ""
+    code = linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+    return f" in line {frame.f_lineno}: {code}"
 
 
 def _last_line(trace: TracebackType | None, space: Space | None) -> tuple[int, str] | None:

@@ -23,15 +23,19 @@ from cpcore.exercises import (
     submit,
 )
 from cpcore.exercises.calls import guarded
+from cpcore.exercises.deadline import HardStop
 from cpcore.exercises.exercise import Answer
 from cpcore.exercises.hints import Hints
 
 ACCEPTED, REJECTED, MISUSED = 0, 1, 2
+HARD_S = 120.0  # far above what all tests of a slow answer need
 
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of the command."""
     made = argparse.ArgumentParser(prog="python -m cpcore exercise", description=__doc__)
+    kept = f"Progress is kept in {progress.path()}"
+    made.epilog = f"{kept}; CPCORE_PROGRESS names another file, or off."
     made.add_argument("name", nargs="?", help="of the exercise, which is that of the function")
     made.add_argument("file", nargs="?", type=Path, help="your answer; judged by every test")
     made.add_argument("--run", action="store_true", help="only the examples")
@@ -54,8 +58,7 @@ def main(argv: list[str]) -> int:
     for asked, act in _actions(args):
         if asked:
             return _told(act)
-    print(f"name: expected an exercise, one of\n{overview()}")
-    return MISUSED
+    return _told(lambda: _no_name())
 
 
 def _actions(args: argparse.Namespace) -> list[tuple[Any, Callable[[], object]]]:
@@ -65,10 +68,11 @@ def _actions(args: argparse.Namespace) -> list[tuple[Any, Callable[[], object]]]
         (args.list, overview),
         (args.export, progress.export_text),
         (args.take, lambda: progress.import_text(args.take.read_text(encoding="utf-8"))),
-        (args.reset, progress.reset),
+        (args.reset, _forget),
         (one and args.hint, lambda: hint(name)),
         (one and args.begin, lambda: begin(name)),
         (one and args.starter, lambda: _known(name) and starter(name)),
+        (one and args.run and not args.file, lambda: _known(name) and _no_file()),
         (one and args.file and args.run, lambda: run(name, answer_in(args.file, name))),
         (one and args.file, lambda: submit(name, answer_in(args.file, name))),
         (one, lambda: _known(name) and about(name)),
@@ -78,12 +82,29 @@ def _actions(args: argparse.Namespace) -> list[tuple[Any, Callable[[], object]]]
 def _told(act: Callable[[], object]) -> int:
     """Do it, print what it says, and turn it into an exit code."""
     try:
-        said = act()
-    except (ValueError, OSError) as error:
+        with HardStop(HARD_S, "the answer could not be stopped, so the process ends"):
+            said = act()
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror or error}")
+        return MISUSED
+    except ValueError as error:
         print(error)
         return MISUSED
     print(str(said).rstrip()) if str(said).strip() else None
     return ACCEPTED if isinstance(said, str | Overview | Hints) or bool(said) else REJECTED
+
+
+def _no_name() -> bool:
+    raise ValueError(f"name: expected an exercise, received none. They are:\n\n{overview()}")
+
+
+def _no_file() -> bool:
+    raise ValueError("--run: expected a file with your answer, received none")
+
+
+def _forget() -> str:
+    count = len(progress.load())
+    return progress.reset() or f"forgot {count} exercise{'' if count == 1 else 's'}"
 
 
 def _known(name: str) -> bool:

@@ -47,8 +47,14 @@ def difference(
     )
     wrong_type = not isinstance(got, types) or (isinstance(got, bool) and type(want) is int)
     if wrong_type:
-        return Difference(where, kind(got), kind(want))
+        return Difference(where, _typed(got), kind(want))
     return None if got == want else Difference(where, short(got), short(want))
+
+
+def _typed(got: Any) -> str:
+    """A value beside its type, where it is short."""
+    plain = isinstance(got, bool | int | float | str)
+    return f"{short(got)}, {kind(got)}" if plain else kind(got)
 
 
 def _scalar(value: Any) -> bool:

@@ -13,19 +13,22 @@ import numpy as np
 from cpcore.exercises.calls import guarded, space_of
 from cpcore.exercises.deadline import Space
 from cpcore.exercises.exercise import Answer, Exercise
-from cpcore.exercises.sources import solution
+from cpcore.exercises.sources import given_functions, solution
 
 
 class Cost(NamedTuple):
-    """lines: of code that ran. temporary_bytes: the most held at once, the result included.
+    """lines: of code that ran and was not given. temporary_bytes: the most held at once, with the
+    result.
 
     reads: elements of the inputs that numpy read, over their number; None if it cannot be counted.
     What an answer copies with np.asarray or reads by plain indexing of single numbers escapes it.
+    package: names of this package that the code uses.
     """
 
     lines: int
     temporary_bytes: int
     reads: float | None
+    package: tuple[str, ...] = ()
 
 
 class Counted(np.ndarray[Any, Any]):
@@ -93,6 +96,17 @@ def line_count(codes: Iterable[CodeType]) -> int:
     return len(lines)
 
 
+def package_names(codes: Iterable[CodeType], space: Space | None) -> tuple[str, ...]:
+    """Names in these functions that are modules, functions or classes of this package."""
+    names = {name for code in codes for name in (*code.co_names, *code.co_freevars)}
+    return tuple(sorted(name for name in names if _of_package(name, (space or {}).get(name))))
+
+
+def _of_package(name: str, value: Any) -> bool:
+    home = value.__name__ if isinstance(value, type(np)) else getattr(value, "__module__", None)
+    return any(str(each).split(".")[0] == "cpcore" for each in (name, home))
+
+
 def measured(exercise: Exercise, answer: Answer) -> Cost:
     """The cost of one answer on the exercise's large arguments, or on its first example."""
     make = exercise.large or exercise.examples[0].args
@@ -104,7 +118,10 @@ def measured(exercise: Exercise, answer: Answer) -> Cost:
     again = guarded(lambda: exercise.play(answer, *counted), space=space)
     size = _elements(list(args))
     reads = None if again.error or not count[0] or not size else count[0] / size
-    return Cost(line_count(outcome.codes), outcome.peak_bytes, reads)
+    used = package_names(outcome.codes, space)
+    given = given_functions(exercise.name)
+    lines = line_count(code for code in outcome.codes if code.co_name not in given)
+    return Cost(lines, outcome.peak_bytes, reads, used)
 
 
 def of_model(exercise: Exercise) -> Cost:

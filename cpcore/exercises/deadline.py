@@ -2,10 +2,12 @@
 
 Owns two ways to end it. A trace function looks at the clock at every step of Python; it works
 everywhere, but Python drops it once it has raised. So where signals exist, an alarm raises again
-and again: code that swallows the first error meets the next one outside of its `try`. What never
-leaves one numpy call ends with that call. In the page, Stop ends everything.
+and again, so soon that code which swallows every error meets one outside of its `try`. What never
+leaves one numpy call ends with that call. In the page, Stop ends everything; in a terminal, a
+`HardStop` ends the process.
 """
 
+import os
 import signal
 import sys
 import threading
@@ -66,6 +68,26 @@ class Alarm:
         if self.possible:
             signal.setitimer(signal.ITIMER_REAL, *self.timer)
             signal.signal(signal.SIGALRM, self.handler)
+
+
+class HardStop:
+    """Ends the whole process after the limit: what is left if both other ways should fail."""
+
+    def __init__(self, limit_s: float, words: str) -> None:
+        self.timer = threading.Timer(limit_s, self._end, [words])
+        self.timer.daemon = True
+
+    def __enter__(self) -> None:
+        self.timer.start()
+
+    def __exit__(self, *error: object) -> None:
+        self.timer.cancel()
+
+    @staticmethod
+    def _end(words: str) -> None:
+        if sys.__stdout__ is not None:  # an answer's prints may be caught at this time
+            print(words, file=sys.__stdout__, flush=True)
+        os._exit(1)
 
 
 def _ring(number: int, frame: FrameType | None) -> None:

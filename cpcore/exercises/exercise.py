@@ -66,8 +66,9 @@ class Exercise:
     """One exercise; `oracle` shares no code with the solution.
 
     parts: names of the elements of a result that is a tuple. play: calls an answer, for exercises
-    in which several ranks run it. large: arguments on which cost is measured. commentary: minute
-    and sentence, for exercises against the clock.
+    in which several ranks run it. shared: how the arguments shown reach those ranks. large:
+    arguments on which cost is measured. from_scratch: the answer may not use the package.
+    commentary: minute and sentence, for exercises against the clock.
 
     Units: minutes is the time an unhurried reader needs.
     """
@@ -86,6 +87,8 @@ class Exercise:
     play: Callable[..., Any] = call
     large: Callable[[], Args] | None = None
     most_lines: int | None = None
+    from_scratch: bool = False
+    shared: str = ""
     commentary: tuple[tuple[int, str], ...] = ()
 
     def all_claims(self) -> tuple[Claim, ...]:

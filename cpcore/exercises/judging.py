@@ -11,6 +11,7 @@ from typing import Any
 
 from cpcore.checks import expected
 from cpcore.exercises.bank import catalogue
+from cpcore.exercises.budgets import over_budget
 from cpcore.exercises.calls import Outcome, guarded, space_of
 from cpcore.exercises.compare import Difference, difference
 from cpcore.exercises.cost import measured, of_model
@@ -63,21 +64,13 @@ def judge(answer: Answer, name: str | None = None) -> Verdict:
     cost = model = None
     if failure is None:
         cost, model = measured(exercise, answer), of_model(exercise)
-        failure = _too_long(exercise, cost.lines)
+        failure = over_budget(exercise, cost)
     return Verdict(exercise.name, held, len(claims), failure, cost, model, notes)
 
 
 def _check_callable(answer: Any) -> None:
     if not callable(answer):
         raise expected("answer", "the function that you wrote", type(answer).__name__)
-
-
-def _too_long(exercise: Exercise, lines: int) -> Failure | None:
-    most = exercise.most_lines
-    if most is None or lines <= most:
-        return None
-    claim = f"At most {most} lines of code"
-    return Failure(claim, "", f"your code has {lines} lines that ran", "", "")
 
 
 def attempt(
@@ -109,7 +102,8 @@ def argument_names(exercise: Exercise) -> list[str]:
 def call_text(exercise: Exercise, args: Args) -> str:
     """The arguments of a call, one a line."""
     names = argument_names(exercise)
-    return "\n".join(f"{n} = {short(a)}" for n, a in zip(names, args, strict=True))
+    rows = [f"{n} = {short(a)}" for n, a in zip(names, args, strict=True)]
+    return "\n".join([exercise.shared, *rows] if exercise.shared else rows)
 
 
 def _example(exercise: Exercise, answer: Answer, title: str, args: Args, mistake: str) -> Shown:
@@ -156,7 +150,10 @@ def judge_case(
         if found is not None:
             yours, what, meaning = text, str(found), found.meaning
         elif claim.clean and outcome.flags:
-            what = f"numpy met {' and '.join(sorted(outcome.flags))} on the way to the result"
+            what = (
+                "the result is right, but this claim allows no such operation: numpy met "
+                + " and ".join(sorted(outcome.flags))
+            )
         elif claim.peak is not None and outcome.peak_bytes > claim.peak(*kept):
             what = f"it held {outcome.peak_bytes:,} bytes at once, over {claim.peak(*kept):,}"
     if not what:

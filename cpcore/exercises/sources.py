@@ -59,6 +59,12 @@ def starter(name: str) -> str:
     return "\n".join(lines)
 
 
+def given_functions(name: str) -> set[str]:
+    """Names of the functions that the starter gives beside the one to write."""
+    nodes = ast.parse(starter(name)).body
+    return {node.name for node in nodes if isinstance(node, ast.FunctionDef)} - {name}
+
+
 def code_lines(lines: list[str]) -> list[str]:
     """Lines that are neither blank nor only a comment."""
     return [line for line in lines if line.strip() and not line.strip().startswith("#")]

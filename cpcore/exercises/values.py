@@ -26,7 +26,7 @@ def short(value: Any, parts: tuple[str, ...] = ()) -> str:
     if isinstance(value, np.ndarray):
         return _array(value)
     if isinstance(value, tuple | list) and len(value) <= LONGEST:
-        inner = ", ".join(short(item) for item in value)
+        inner = ", ".join(_inner(item) for item in value)
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     if isinstance(value, float | np.floating) and not isinstance(value, bool):
         return number(float(value))
@@ -34,6 +34,11 @@ def short(value: Any, parts: tuple[str, ...] = ()) -> str:
         return str(value.__name__)  # its repr would hold an address
     text = repr(value.item() if isinstance(value, np.generic) else value)
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
+
+
+def _inner(item: Any) -> str:
+    """An element of a list; one with named parts stands in brackets."""
+    return f"({short(item)})" if hasattr(item, "_fields") else short(item)
 
 
 def _array(array: np.ndarray[Any, Any]) -> str:

@@ -58,7 +58,7 @@ SINK_ATTENTION = Exercise(
         Example("one chunk of two equal keys",
                 lambda: ([stats_of([0, 0], [3, 3])], 0.0, np.ones((1, 1)))),
         Example("one chunk, a sink of ln 3",
-                lambda: ([stats_of([0], [4])], LN3, np.ones((1, 1)))),
+                lambda: ([stats_of([LN2], [5])], LN3, np.ones((1, 1)))),
     ),
     claims=(
         Claim("One chunk, several rows", _one_chunk),
@@ -86,6 +86,16 @@ SINK_ATTENTION = Exercise(
               "ChunkStats(np.zeros_like(first.output), np.exp(top), np.zeros_like(top))"),),
             passes_run=True,
             seen_in="ring-flash-attention#30",
+        ),
+        Wrong(
+            "two units",
+            "exp(sink) is added to a sum that is relative to the maximum",
+            (("    out, lse = cpcore.finalize(acc)",
+              "    acc = parts[0]\n"
+              "    for part in parts[1:]:\n        acc = cpcore.merge_chunk_stats(acc, part)\n"
+              "    with np.errstate(all='ignore'):\n"
+              "        acc = acc._replace(sum=acc.sum + np.exp(sink))\n"
+              "    out, lse = cpcore.finalize(acc)\n    lse = np.log(acc.sum)"),),
         ),
         Wrong(
             "no gradient through the mass",

@@ -73,7 +73,7 @@ BLOCK_BACKWARD = Exercise(
     ),
     examples=(
         Example("the whole row in one block", lambda: two_keys(first=0)),
-        Example("three keys, one block", lambda: block(3, 1, 3, 1, first=0)),
+        Example("three keys, one block", lambda: block(3, 1, 3, 4, first=0)),
     ),
     claims=(
         Claim("A block that holds a part of the row", _parts_of_rows),
@@ -111,7 +111,6 @@ BLOCK_BACKWARD = Exercise(
             (("    dscores", "    probs = probs / np.maximum(probs.sum(1), 1e-300)[:, None]\n"
               "    dscores"),),
             passes_run=True,
-            seen_in="tt-metal#53205",
         ),
         Wrong(
             "masked row",
@@ -129,7 +128,17 @@ BLOCK_BACKWARD = Exercise(
             "scale lost in dk",
             "dk lacks the scale of the scores",
             (("dscores.T @ q * scale", "dscores.T @ q"),),
-            passes_run=True,
+        ),
+        Wrong(
+            "no scale",
+            "the scores are not divided by √D",
+            (("scale = q.shape[1] ** -0.5", "scale = 1.0"),),
+        ),
+        Wrong(
+            "swapped",
+            "dk and dv change places",
+            (("return dscores @ k * scale, dscores.T @ q * scale, probs.T @ dout",
+              "return dscores @ k * scale, probs.T @ dout, dscores.T @ q * scale"),),
         ),
     ),
 )  # fmt: skip

@@ -124,7 +124,8 @@ def _windows() -> Iterator[Args]:
 
 
 def _zigzag_windows() -> Iterable[Args]:
-    return [(q, k, n) for q, k in product(_owned(12, 3), repeat=2) for n in (2, 3, 8)]
+    shards = [(q, k, n) for q, k in product(_owned(12, 3), repeat=2) for n in (2, 3, 8)]
+    return [*shards, (at(10, 11), at(0, 1), 3)]  # which tells a hole from no window at all
 
 
 WINDOW_VERDICT = Exercise(
@@ -144,6 +145,7 @@ WINDOW_VERDICT = Exercise(
     examples=(
         Example("a window of 2 over the own shard", lambda: (at(2, 3), at(2, 3), 2)),
         Example("the shard before", lambda: (at(2, 3), at(0, 1), 2)),
+        Example("a shard further back", lambda: (at(4, 5), at(0, 1), 2)),
     ),
     claims=(
         Claim("Contiguous shards, any window", _windows),

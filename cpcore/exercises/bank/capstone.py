@@ -6,13 +6,13 @@ import numpy as np
 
 from cpcore.dense import dense_attention, dense_attention_backward
 from cpcore.exercises.bank.inputs import Array, draw
-from cpcore.exercises.bank.ringing import joined, play, programs_of
+from cpcore.exercises.bank.ringing import joined, played
 from cpcore.exercises.exercise import Answer, Args, Claim, Example, Exercise, Wrong
 
 MINUTES, LINES = 45, 60
 
 
-def whole(q: Array, k: Array, v: Array, dout: Array, owned: list[Array]) -> tuple[Array, ...]:
+def whole(q: Array, k: Array, v: Array, dout: Array, positions: list[Array]) -> tuple[Array, ...]:
     """One causal softmax over the whole sequence, and its gradients."""
     visible = np.array([[j <= i for j in range(len(q))] for i in range(len(q))])
     out, _ = dense_attention(q, k, v, visible=visible)
@@ -20,16 +20,17 @@ def whole(q: Array, k: Array, v: Array, dout: Array, owned: list[Array]) -> tupl
 
 
 def around(
-    answer: Answer, q: Array, k: Array, v: Array, dout: Array, owned: list[Array]
+    answer: Answer, q: Array, k: Array, v: Array, dout: Array, positions: list[Array]
 ) -> tuple[Array, ...]:
     """All ranks of the ring, each with its own positions of every array."""
     arguments: list[tuple[Any, ...]] = [
-        (q[pos], k[pos], v[pos], dout[pos], [p.copy() for p in owned]) for pos in owned
+        (q[pos], k[pos], v[pos], dout[pos], [p.copy() for p in positions]) for pos in positions
     ]
-    largest = max(map(len, owned)) * (k.shape[1] + v.shape[1])
-    most_hops = 3 * len(owned)  # forward, replay, return
-    results = play(programs_of(answer, arguments), most_hops, 2 * largest)
-    return joined(results, 4, np.concatenate(owned))
+    largest = max(map(len, positions)) * (k.shape[1] + v.shape[1])
+    most_hops = 3 * len(positions)  # forward, replay, return
+    names = "q k v dout positions"
+    results = played(answer, arguments, names, most_hops, 2 * largest)
+    return joined(results, 4, np.concatenate(positions))
 
 
 def laid_out(seed: int, *owned: list[int], width: int = 2, spread: float = 1.0) -> Args:
@@ -97,9 +98,11 @@ CAUSAL_RING = Exercise(
     ),
     oracle=whole,
     play=around,
+    shared="each rank has its part of",
     parts=("out", "dq", "dk", "dv"),
     large=lambda: laid_out(13, *np.arange(96).reshape(3, 32).tolist(), width=8),
     most_lines=LINES,
+    from_scratch=True,
     commentary=COMMENTARY,
     wrong=(
         Wrong(
@@ -132,6 +135,21 @@ CAUSAL_RING = Exercise(
             seen_in="TransformerEngine#2484",
         ),
         Wrong(
+            "left with the neighbor",
+            "every share is added, but the block is not sent the last hop home",
+            (("        block = yield k_in, v_in, dk, dv",
+              "        block = k_in, v_in, dk, dv\n"
+              "        if step < cp_size - 1:\n            block = yield block"),),
+            seen_in="TransformerEngine#2484",
+        ),
+        Wrong(
+            "delta of the block",
+            "delta is taken from the block's own part of the output instead of the whole row's",
+            (("(dout @ v_in.T - delta[:, None])",
+              "(dout @ v_in.T - (probs * (dout @ v_in.T)).sum(axis=1)[:, None])"),),
+            seen_in="tt-metal#53205",
+        ),
+        Wrong(
             "only the sum",
             "the running output is not rescaled",
             (("keep[:, None] * out + weights", "out + weights"),),
@@ -139,7 +157,7 @@ CAUSAL_RING = Exercise(
         Wrong(
             "stale block",
             "the replay uses the rank's own keys in every step",
-            (("probs = np.exp(scores_with(k_in, step)", "probs = np.exp(scores_with(k, 0)"),),
+            (("probs = np.exp(scores_with(k_in, step)", "probs = np.exp(scores_with(k, step)"),),
             seen_in="diffusers#14265",
         ),
         Wrong(

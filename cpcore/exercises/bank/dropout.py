@@ -89,6 +89,11 @@ DROPOUT_CHUNK_STATS = Exercise(
             (("weights.sum(axis=1), top", "kept.sum(axis=1), top"),),
         ),
         Wrong(
+            "dropped denominator, not rescaled",
+            "the sum counts only the kept weights",
+            (("weights.sum(axis=1), top", "(kept * (1 - rate)).sum(axis=1), top"),),
+        ),
+        Wrong(
             "not rescaled",
             "the kept weights are not multiplied by 1 / (1 − rate)",
             ((" / (1 - rate)", ""),),

@@ -68,6 +68,11 @@ ZIGZAG = Exercise(
             seen_in="ms-swift#10071",
         ),
         Wrong(
+            "swapped",
+            "permutation and inverse change places",
+            (("permutation, np.argsort(permutation)", "np.argsort(permutation), permutation"),),
+        ),
+        Wrong(
             "half a ring further",
             "rank r stores pieces r and r + cp_size",
             (("pieces - 1 - rank", "rank + cp_size"),),

@@ -1,8 +1,10 @@
 """Exercise: the backward pass of a ring."""
 
+from typing import Any
+
 from cpcore.dense import dense_attention, dense_attention_backward
 from cpcore.exercises.bank.inputs import Array, draw
-from cpcore.exercises.bank.ringing import joined, play, programs_of, shards
+from cpcore.exercises.bank.ringing import joined, played, shards
 from cpcore.exercises.exercise import Answer, Args, Claim, Example, Exercise, Wrong
 
 GRADIENTS = ("dq", "dk", "dv")
@@ -21,9 +23,10 @@ def around(
     """All ranks of a ring, each with its shard and its rows' lse and delta."""
     out, lse = dense_attention(q, k, v)
     rows = [shards(x, lengths) for x in (q, k, v, dout, lse, (dout * out).sum(axis=-1))]
-    programs = programs_of(answer, list(zip(*rows, strict=True)))
     block_size = max(lengths) * (k.shape[1] + v.shape[1])
-    return joined(play(programs, 2 * len(lengths), 2 * block_size), 3)
+    arguments: list[tuple[Any, ...]] = list(zip(*rows, strict=True))
+    names = "q k v dout lse delta"
+    return joined(played(answer, arguments, names, 2 * len(lengths), 2 * block_size), 3)
 
 
 def ring(seed: int, lengths: list[int], width: int = 2) -> Args:
@@ -60,6 +63,7 @@ RING_BACKWARD = Exercise(
     ),
     oracle=whole_backward,
     play=around,
+    shared="each rank has its part of",
     parts=GRADIENTS,
     large=lambda: ring(9, [32, 32, 32], 8),
     wrong=(

@@ -14,8 +14,10 @@ import numpy as np
 
 from cpcore.exercises.bank.inputs import Array
 from cpcore.exercises.calls import ComplaintError
+from cpcore.exercises.values import same
 
 Program = Generator[Any, Any, Any]
+FORWARD = "A rank with nothing to compute still passes its message on, and every rank hops alike"
 
 
 def play(programs: list[Program], most_hops: int, most_numbers: int) -> list[Any]:
@@ -32,25 +34,40 @@ def play(programs: list[Program], most_hops: int, most_numbers: int) -> list[Any
 
 def _played(programs: list[Program], most_hops: int, most_numbers: int) -> list[Any]:
     results: dict[int, Any] = {}
+    sent: list[Any] = []
     arrived: list[Any] = [None] * len(programs)
     for hop in range(most_hops + 1):
-        sent: list[Any] = []
+        before, sent = sent, []
         for rank, program in enumerate(programs):
             try:
                 sent.append(copy.deepcopy(program.send(arrived[rank])))
             except StopIteration as end:
                 results[rank] = end.value
+            except Exception:
+                _check_alike(before, hop)
+                raise
         if len(results) == len(programs):
             return [results[rank] for rank in range(len(programs))]
         if results:
             done, more = min(results), min(set(range(len(programs))) - set(results))
             raise ComplaintError(
                 f"after {hop} hops rank {done} has returned while rank {more} still yields: one "
-                "waits for the other for ever"
+                "waits for the other for ever. {FORWARD}"
             )
         _check_size(sent, most_numbers)
         arrived = [sent[rank - 1] for rank in range(len(programs))]
     raise ComplaintError(f"it hops more than {most_hops} times, which {len(programs)} ranks need")
+
+
+def _check_alike(sent: list[Any], hop: int) -> None:
+    """Messages of two kinds in one hop: a rank has hopped too rarely or too often."""
+    counts = [len(each) if isinstance(each, tuple | list) else 1 for each in sent]
+    other = next((rank for rank, count in enumerate(counts) if count != counts[0]), None)
+    if other is not None:
+        raise ComplaintError(
+            f"in hop {hop} rank 0 sends {counts[0]} arrays and rank {other} sends {counts[other]}: "
+            f"one of them is a hop behind. {FORWARD}"
+        )
 
 
 def _check_size(sent: list[Any], most: int) -> None:
@@ -62,6 +79,28 @@ def _check_size(sent: list[Any], most: int) -> None:
                 f"rank {rank} sends {count} numbers in one message; one block with its gradient "
                 f"has {most}"
             )
+
+
+def played(
+    answer: Callable[..., Any],
+    arguments: list[tuple[Any, ...]],
+    names: str,
+    most_hops: int,
+    most_numbers: int,
+) -> list[Any]:
+    """What each rank returns, called with its number, the count of ranks and its arguments.
+
+    names: of the arguments, in one text. Raises: as `play`, and if a rank changes an argument.
+    """
+    kept = copy.deepcopy(arguments)
+    results = play(programs_of(answer, arguments), most_hops, most_numbers)
+    for rank, (mine, fresh) in enumerate(zip(arguments, kept, strict=True)):
+        for name, now, then in zip(names.split(), mine, fresh, strict=True):
+            if not same(now, then):
+                raise ComplaintError(
+                    f"rank {rank} changed its argument {name}; write the result into a new array"
+                )
+    return results
 
 
 def programs_of(answer: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Program]:

@@ -8,7 +8,8 @@ def block_backward(q, k, v, dout, lse, delta, visible):
 
     q (Q, D), k (K, D), v (K, Dv), dout (Q, Dv), visible (Q, K) bool. lse (Q,) and delta (Q,), the
     row sum of dout · out, are those of the whole row over all blocks. Scores are q · k / √D. Return
-    the block's (dq, dk, dv); a row that saw nothing at all has lse −inf and adds 0 to each.
+    the block's (dq, dk, dv); a row that saw nothing at all has lse −inf and adds 0 to each. No
+    operation may be invalid or divide by 0.
     """
     # >>> yours
     scale = q.shape[1] ** -0.5

@@ -16,9 +16,9 @@ def dropout_chunk_stats(query, key_chunk, value_chunk, q_pos, k_pos, rate, seed)
     """Summarize one chunk under dropout that every rank and every replay can repeat.
 
     query (Q, D), key_chunk (K, D), value_chunk (K, Dv); q_pos (Q,) and k_pos (K,) are global
-    positions. The pair (i, j) is kept if mix(mix(mix(seed) ^ i) ^ j) ≥ rate · 2**32, and a kept
-    probability is multiplied by 1 / (1 − rate). Return (output, sum, max) as without dropout,
-    except that the output is that of the dropped probabilities.
+    positions. A query at i keeps the key at j if mix(mix(mix(seed) ^ i) ^ j) ≥ rate · 2**32, and
+    its probability is multiplied by 1 / (1 − rate). Return (output, sum, max) as without dropout,
+    except that the output is that of the probabilities after dropout.
     """
     # >>> yours
     scores = query @ key_chunk.T * query.shape[1] ** -0.5

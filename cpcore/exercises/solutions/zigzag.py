@@ -10,8 +10,8 @@ def zigzag(seq_len, cp_size):
 
     Cut positions 0 … seq_len − 1 into 2 · cp_size pieces, piece i from i · seq_len // (2 · cp_size)
     up to the start of the next. Rank r stores piece r, then piece 2 · cp_size − 1 − r. Return
-    (permutation, inverse), integers of shape (S,): physical = logical[permutation], where physical
-    is rank after rank, and logical = physical[inverse].
+    (permutation, inverse), integers of shape (seq_len,): physical = logical[permutation], where
+    physical is rank after rank, and logical = physical[inverse].
     """
     # >>> yours
     pieces = 2 * cp_size
