@@ -89,6 +89,9 @@ def join(job: Job, rank: int) -> None:
         world_size=job.cp_size,
         timeout=timedelta(seconds=job.wait_s),
     )
+    if job.backend == "gloo":
+        # A rank is connected before the others are: if it ended now, their connecting would fail.
+        dist.barrier()
     where.at(where.START)
 
 
