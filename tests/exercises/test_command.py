@@ -102,3 +102,55 @@ def test_a_name_alone_shows_what_is_asked(capsys: pytest.CaptureFixture[str]) ->
     text = capsys.readouterr().out
     assert catalogue[NAME].title in text
     assert "Return (output, sum, max)" in text
+
+
+def test_run_needs_a_file(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([NAME, "--run"]) == 2
+    assert "--run: expected a file with your answer, received none" in capsys.readouterr().out
+
+
+def test_a_missing_file_is_told_without_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([NAME, "no_file.py"]) == 2
+    assert capsys.readouterr().out == "no_file.py: No such file or directory\n"
+
+
+def test_reset_says_how_much_it_forgot(capsys: pytest.CaptureFixture[str]) -> None:
+    main([NAME, "--hint"])
+    capsys.readouterr()
+    assert main(["--reset"]) == 0
+    assert capsys.readouterr().out == "forgot 1 exercise\n"
+
+
+def test_help_says_where_the_progress_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    assert str(progress.path()) in "".join(line.strip() for line in text.split("\n"))
+    assert "CPCORE_PROGRESS" in text
+
+
+def test_an_output_that_is_not_read_to_its_end_ends_quietly() -> None:
+    command = [sys.executable, "-m", "cpcore", "exercise", "--list"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as started:
+        assert started.stdout is not None
+        assert started.stderr is not None
+        started.stdout.close()
+        assert started.stderr.read() == ""
+        assert started.wait(timeout=60) == 1
+
+
+def test_an_answer_that_nothing_else_stops_ends_with_the_process(tmp_path: Path) -> None:
+    path = tmp_path / "answer.py"
+    path.write_text("import sys, signal\n\n\ndef merge_chunk_stats(acc, chunk):\n"
+                    "    sys.settrace(None)\n    signal.setitimer(signal.ITIMER_REAL, 0)\n"
+                    "    while True:\n        pass\n")  # fmt: skip
+    code = (
+        "from cpcore.exercises import command\n"
+        "command.HARD_S = 3.0\n"
+        f"command.main(['{NAME}', {str(path)!r}, '--run'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 1
+    assert "could not be stopped" in done.stdout
