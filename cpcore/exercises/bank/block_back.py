@@ -103,7 +103,6 @@ BLOCK_BACKWARD = Exercise(
               "    dprobs = dout @ v.T\n"
               "    dscores = probs * (dprobs - (probs * dprobs).sum(1)[:, None])"),),
             passes_run=True,
-            seen_in="tt-metal#53205",
         ),
         Wrong(
             "lse of the block",

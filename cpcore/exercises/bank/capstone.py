@@ -147,7 +147,6 @@ CAUSAL_RING = Exercise(
             "delta is taken from the block's own part of the output instead of the whole row's",
             (("(dout @ v_in.T - delta[:, None])",
               "(dout @ v_in.T - (probs * (dout @ v_in.T)).sum(axis=1)[:, None])"),),
-            seen_in="tt-metal#53205",
         ),
         Wrong(
             "only the sum",
