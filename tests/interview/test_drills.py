@@ -63,6 +63,9 @@ def test_every_slip_of_a_drill_is_rejected_with_its_reason(kind: str) -> None:
             verdict = one.judge(written(one, slip.factor))
             assert not verdict.right, (one.prompt, slip.reason)
             assert slip.reason in verdict.text, (one.prompt, verdict.text)
+            for other in one.slips:  # only what the number cannot tell apart is named beside it
+                if not 0.99 < other.factor / slip.factor < 1.01:
+                    assert other.reason not in verdict.text, (one.prompt, verdict.text)
             explained += 1
     assert explained > 20
 
