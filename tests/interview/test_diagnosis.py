@@ -48,6 +48,13 @@ def test_the_cheapest_informative_check_comes_first() -> None:
     assert best_order(MADE_UP) == ("cheap", "dear")
 
 
+def test_a_check_that_tells_much_comes_before_a_cheaper_one_that_tells_little() -> None:
+    causes = "abcdef"
+    seen = {cause: ("last" if cause == "f" else "other", cause) for cause in causes}
+    case = Case("made up", "", (Check("cheap", 2), Check("telling", 3)), seen, "a")
+    assert best_order(case) == ("telling",)
+
+
 def test_points_fall_with_wasted_minutes_with_guesses_and_with_the_wrong_cause() -> None:
     assert grade(MADE_UP, ["cheap", "dear"], "a").points == 3
     assert grade(MADE_UP, ["cheap", "dear", "useless"], "a").points == 3
