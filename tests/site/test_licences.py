@@ -14,6 +14,7 @@ OURS = (
     "_sources/*",
     "_images/*",
     "explorables/*",
+    "practice/*",
     "pyodide/cpcore.zip",
     "pyodide/manifest.json",
     "page/*",
