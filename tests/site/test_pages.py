@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page
 from scripts import check_site
 from tests.support.browser import (
     SCHEMES,
+    WHOLE,
     WIDTHS,
     Record,
     axe_findings,
@@ -34,7 +35,7 @@ def faults_of_visit(page: Page, seen: Record, url: str, axe: str) -> list[str]:
     found += seen.complaints + scrolls_sideways(page)
     if plain > check_site.MAX_PAGE_BYTES or packed > check_site.MAX_PAGE_GZIP_BYTES:
         found.append(f"weighs {plain:,} bytes, {packed:,} gzipped")
-    return found + axe_findings(page, axe)
+    return found + axe_findings(page, axe, whole=url.endswith(WHOLE))
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -50,6 +51,13 @@ def test_every_page_is_quiet_light_accessible_and_fits(
                 continue  # leads on at once, tested below
             found += [f"{name}: {f}" for f in faults_of_visit(page, seen, address + name, axe)]
     assert not found, "\n".join(found)
+
+
+def test_one_page_with_code_and_formulas_keeps_their_colors_for_axe(site: Path) -> None:
+    (page,) = [name for name in pages(site) if name.endswith(WHOLE)]
+    text = (site / page).read_text(encoding="utf-8")
+    assert text.count('class="katex-html"') > 10
+    assert text.count('class="highlight') > 10
 
 
 def test_dark_readers_get_a_dark_page(address: str, browser: Browser) -> None:

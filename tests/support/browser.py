@@ -139,8 +139,23 @@ def scrolls_sideways(page: Page) -> list[str]:
     return [f"{overflow} px too wide: {wide}"] if overflow > 0 else []
 
 
-def axe_findings(page: Page, axe: str) -> list[str]:
-    """Serious and critical findings of axe, upstream exceptions apart."""
+# Thousands of colored words of code and letters of formulas take axe half of its time. Their colors
+# are those of one style sheet: they are looked at in full on one page that has both.
+WHOLE = "06_backward.html"
+WITHOUT_COLORED_WORDS = """() => {
+  for (const code of document.querySelectorAll(".highlight pre"))
+    code.textContent = code.textContent;
+  for (const formula of document.querySelectorAll(".katex-html")) formula.replaceChildren();
+}"""
+
+
+def axe_findings(page: Page, axe: str, *, whole: bool = True) -> list[str]:
+    """Serious and critical findings of axe, upstream exceptions apart.
+
+    With `whole` False code and formulas lose their colors first: a page's last use.
+    """
+    if not whole:
+        page.evaluate(WITHOUT_COLORED_WORDS)
     page.evaluate(axe)
     violations = page.evaluate(f"async () => (await axe.run(document, {AXE})).violations")
     return [
