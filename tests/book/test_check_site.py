@@ -9,8 +9,10 @@ import pytest
 from scripts.check_site import check_site
 
 POLICY = (
-    "default-src 'self'; connect-src 'self'; worker-src 'self'; frame-src 'none'; "
-    "object-src 'none'; base-uri 'none'; script-src 'self'; style-src-elem 'self'"
+    "default-src 'self'; style-src 'self' file: 'unsafe-inline'; style-src-attr 'unsafe-inline'; "
+    "img-src 'self' file: data:; font-src 'self' file:; connect-src 'self'; worker-src 'self'; "
+    "form-action 'self' file:; frame-src 'none'; object-src 'none'; base-uri 'none'; "
+    "script-src 'self'; style-src-elem 'self'"
 )
 PAGE = (
     '<!doctype html><html lang="en"><head>'

@@ -104,7 +104,7 @@ def test_a_wrong_attention_is_seen_and_its_seed_is_printed(
 
     def late(self: RankAttention, *args: object) -> None:
         right(self, *args)
-        self.dq *= 1 + 1e-10  # a relative fault far above rounding, invisible to the eye
+        self.dq.array.mul_(1 + 1e-10)  # a relative fault far above rounding, invisible to the eye
 
     def short_sighted(self: RankAttention, block: Block) -> None:
         if np.array_equal(block.positions, self.positions):

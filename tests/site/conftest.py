@@ -77,9 +77,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(message)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium."""
+    """Chromium, for one file: playwright keeps a loop of events running, which others need."""
     path = support.chromium()
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=support.FLAGS)
