@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import errno
 import os
 import signal
@@ -33,6 +34,8 @@ class Handler(SimpleHTTPRequestHandler):
     """Files of the site, its 404 page for everything else, no log line per request."""
 
     site_headers = HEADERS
+    protocol_version = "HTTP/1.1"  # one connection for the files of a page, not one for each
+    timeout = 60  # seconds that an idle connection is kept
 
     # Named here, because the system's own table differs between machines.
     extensions_map = SimpleHTTPRequestHandler.extensions_map | {
@@ -46,6 +49,11 @@ class Handler(SimpleHTTPRequestHandler):
         ".whl": "application/zip",
         ".woff2": "font/woff2",
     }
+
+    def handle(self) -> None:
+        """Answer until the reader goes on to another page, which may be in the middle of a file."""
+        with contextlib.suppress(ConnectionError):
+            super().handle()
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """Answer a missing file with the site's own page, as a static host does."""

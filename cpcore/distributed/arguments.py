@@ -20,8 +20,9 @@ from cpcore.dropout import Dropout
 from cpcore.layouts import Layout
 from cpcore.masks import Visibility
 from cpcore.planner.heads import head_degrees
-from cpcore.schedule import PROTOCOLS
+from cpcore.schedule import PROTOCOLS as SCHEDULED
 
+PROTOCOLS = (*SCHEDULED, "all_to_all")
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 Arrays = tuple[Tensor, Tensor, Tensor]
 
@@ -96,10 +97,7 @@ def checked_call(
         raise expected("block_op", "a BlockOp or None", type(block_op).__name__)
     if layout.cp_size != transport.cp_size:
         raise expected("layout", f"{transport.cp_size} ranks like the group", layout.cp_size)
-    if not isinstance(protocol, str) or protocol not in (*PROTOCOLS, "all_to_all"):
-        raise expected(
-            "protocol", f"one of {', '.join((*PROTOCOLS, 'all_to_all'))}", repr(protocol)
-        )
+    check_protocol(protocol)
     _check_arrays(arrays, layout.lengths[transport.rank], transport)
     query, key, value = arrays
     factor = score_scale(scale, query.shape[-1])
@@ -124,6 +122,12 @@ def checked_call(
     for name, array in zip(("query", "key", "value"), arrays, strict=True):
         call.check_finite(name, array)
     return call
+
+
+def check_protocol(protocol: object) -> None:
+    """Raise ValueError for a name that is none of PROTOCOLS."""
+    if not isinstance(protocol, str) or protocol not in PROTOCOLS:
+        raise expected("protocol", f"one of {', '.join(PROTOCOLS)}", repr(protocol))
 
 
 def check_heads(q_heads: int, kv_heads: int, cp_size: int) -> None:

@@ -20,7 +20,6 @@ from cpcore.layouts import striped as stripes
 from cpcore.masks import Visibility
 
 Array = NDArray[Any]
-PROTOCOLS = ("ring", "ring_full_return", "direct", "all_gather", "all_to_all")
 DTYPES = ("float64", "float32", "bfloat16")
 Draw = np.random.Generator
 

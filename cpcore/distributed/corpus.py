@@ -55,6 +55,12 @@ def prose(book: Path = BOOK) -> list[bytes]:
     return documents
 
 
+def check_length(seq_len: int) -> None:
+    """Raise ValueError for a length that whole documents with their padding cannot fill."""
+    if whole_number("seq_len", seq_len, 1) % MULTIPLE:
+        raise expected("seq_len", f"a multiple of {MULTIPLE}", seq_len)
+
+
 def sequences(documents: list[bytes], seq_len: int, seed: int) -> Iterator[Sequence]:
     """Packed sequences without end: documents in random order, the last of each sequence cut.
 
@@ -62,8 +68,7 @@ def sequences(documents: list[bytes], seq_len: int, seed: int) -> Iterator[Seque
 
     Raises: ValueError for a length that is no multiple of MULTIPLE, or a seed below 0.
     """
-    if whole_number("seq_len", seq_len, 1) % MULTIPLE:
-        raise expected("seq_len", f"a multiple of {MULTIPLE}", seq_len)
+    check_length(seq_len)
     rng = np.random.default_rng(whole_number("seed", seed, 0))
     waiting: deque[bytes] = deque()
     while True:

@@ -1,7 +1,7 @@
 """Training steps of the small model, by one process alone or by the ranks of a sequence.
 
-Owns what ranks must do together in a step: count labels, attend, add up gradients. `SWITCHES` are
-four ways to do one of these wrongly. Leaves out the comparison of runs: that is `train`.
+Owns what ranks must do together in a step: count labels, attend, add up gradients, and the four
+wrong ways to do one of these. Leaves out the comparison of runs: that is `train`.
 """
 
 from __future__ import annotations
@@ -22,37 +22,15 @@ from cpcore.distributed import where
 from cpcore.distributed.attention import attention_with
 from cpcore.distributed.corpus import Sequence, sequences
 from cpcore.distributed.faults import exchange_with
-from cpcore.distributed.model import Attention, Model, Shape, whole_attention
+from cpcore.distributed.model import Attention, Model, whole_attention
+from cpcore.distributed.recipe import LAYOUTS, Recipe
 from cpcore.distributed.transport import GroupTransport
-from cpcore.layouts import Layout, contiguous, striped, zigzag
+from cpcore.layouts import Layout
 from cpcore.loss import IGNORE
 from cpcore.masks import Visibility
 from cpcore.training_pitfalls import shift_after_shard
 
 Array = NDArray[Any]
-LAYOUTS: dict[str, Callable[[int, int], Layout]]
-LAYOUTS = {"zigzag": zigzag, "contiguous": contiguous, "striped": striped}
-# name -> what is wrong; each is right on one rank
-SWITCHES = {
-    "local_positions": "rotary counts from 0 on every rank",
-    "shift_after_shard": "labels are shifted within each shard",
-    "mean_of_means": "every rank divides by its own count",
-    "lost_return": "one return of dK and dV arrives as 0",
-}
-
-
-class Recipe(NamedTuple):
-    """All that decides the weights of a run, apart from the number of ranks."""
-
-    steps: int = 30
-    seq_len: int = 256
-    seed: int = 0
-    dtype: str = "float64"
-    layout: str = "zigzag"
-    protocol: str = "ring"
-    learning_rate: float = 0.05
-    momentum: float = 0.9
-    shape: Shape = Shape()
 
 
 class Trained(NamedTuple):

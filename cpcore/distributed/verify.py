@@ -15,9 +15,10 @@ from torch import Tensor
 
 from cpcore.checks import expected, whole_number
 from cpcore.distributed import console, torchrun, where
+from cpcore.distributed.arguments import PROTOCOLS
 from cpcore.distributed.attention import context_parallel_attention
 from cpcore.distributed.bounds import RESULTS, allowed, solve, worst
-from cpcore.distributed.cases import DTYPES, LAYOUTS, PROTOCOLS, RULES, Case, Drawn, draw
+from cpcore.distributed.cases import DTYPES, LAYOUTS, RULES, Case, Drawn, draw
 from cpcore.distributed.launch import launch
 from cpcore.distributed.transport import GroupTransport
 from cpcore.schedule import PROTOCOLS as SCHEDULED

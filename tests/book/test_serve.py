@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import errno
+import http.client
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -82,6 +85,38 @@ def check_answers(address: str) -> None:
     assert fetch(f"{address}/")[::2] == (200, "index.html")
     for missing in ("no/such/page.html", "folder/"):
         assert fetch(f"{address}/{missing}")[::2] == (404, "404.html")
+
+
+def test_the_files_of_a_page_come_over_one_connection(tmp_path: Path) -> None:
+    with serving(tmp_path) as (_, address):
+        link = http.client.HTTPConnection(urlsplit(address).netloc, timeout=5)
+        for name, text in (
+            ("a.js", "a.js"),
+            ("no", "404.html"),
+            ("", "index.html"),
+            ("a.css", "a.css"),
+        ):
+            link.request("GET", f"/{name}")
+            used = link.sock
+            assert link.getresponse().read().decode() == text
+            assert link.sock is used is not None
+        link.close()
+
+
+def test_a_reader_who_leaves_in_the_middle_of_a_file_is_no_error(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with serving(tmp_path) as (_, address):
+        (tmp_path / "large.js").write_bytes(bytes(8 << 20))
+        for _ in range(3):
+            link = http.client.HTTPConnection(urlsplit(address).netloc, timeout=5)
+            link.request("GET", "/large.js")
+            link.getresponse().read(10)
+            # Closed with unread data: the next write of the server is answered by a reset.
+            link.close()
+        assert fetch(f"{address}/a.css")[2] == "a.css"
+        time.sleep(0.2)
+    assert capfd.readouterr().err == ""
 
 
 def ignore_signals() -> None:

@@ -143,9 +143,10 @@ DISTRIBUTED: dict[str, set[str]] = {
     "launch": {"child", "torchrun", "where"},
     "corpus": set(),
     "model": set(),
-    "training": {"attention", "corpus", "faults", "model", "transport", "where"},
+    "recipe": {"arguments", "corpus", "model"},
+    "training": {"attention", "corpus", "faults", "model", "recipe", "transport", "where"},
     "console": {"launch", "messages", "torchrun"},
-    "train": {"console", "corpus", "launch", "torchrun", "training"},
+    "train": {"arguments", "console", "corpus", "launch", "recipe", "torchrun", "training"},
     "player": {"where"},
     "lab_cells": set(),
     "lab_ranks": {"attention", "lab_cells", "faults", "player", "transport"},
@@ -153,7 +154,8 @@ DISTRIBUTED: dict[str, set[str]] = {
     "bounds": set(),
     "cases": {"bounds"},
     "verify": {
-        "attention", "bounds", "cases", "console", "launch", "torchrun", "transport", "where",
+        "arguments", "attention", "bounds", "cases", "console", "launch", "torchrun", "transport",
+        "where",
     },
     "__init__": {"attention", "block_ops", "launch", "messages", "threads", "transport"},
 }  # fmt: skip

@@ -15,7 +15,8 @@ from cpcore import Visibility, dense_attention, zigzag
 from cpcore.distributed import train, training
 from cpcore.distributed.corpus import MULTIPLE, SHORTEST, prose, sequences
 from cpcore.distributed.model import Model, Shape, rotary, whole_attention
-from cpcore.distributed.training import SWITCHES, Recipe, Trained, train_alone
+from cpcore.distributed.recipe import SWITCHES, Recipe
+from cpcore.distributed.training import Trained, train_alone
 from cpcore.loss import IGNORE
 from cpcore.positions import rotary as numpy_rotary
 from tests.distributed.test_lab import ENVIRONMENT, ROOT
@@ -210,19 +211,37 @@ def test_labels_are_shifted_before_the_split() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--ranks", "0"], "ranks: expected integers of at least 1, received [0]"),
+        (["--ranks", "0"], "ranks: expected an integer of at least 1, received 0"),
         (["--ranks", "1"], "ranks: expected at least 2 for the switches"),
         (["--switches", "sleep"], "switches: expected one of local_positions, "),
         (["--protocol", "all_to_all"], "switches: expected no lost_return by heads"),
         (["--steps", "0"], "steps: expected an integer of at least 1, received 0"),
         (["--seq-len", "100"], "seq_len: expected a multiple of 8, received 100"),
+        (["--seed", "-1"], "seed: expected an integer of at least 0, received -1"),
+        (["--lr", "nan"], "learning_rate: expected a finite number, received nan"),
+        (
+            ["--protocol", "all_to_all", "--ranks", "8", "--switches"],
+            "protocol: expected one that divides 4 query heads over 2 among 8 ranks",
+        ),
     ],
 )
-def test_wrong_options_are_named(
-    options: list[str], told: str, capsys: pytest.CaptureFixture[str]
+def test_wrong_options_are_named_before_any_process_starts(
+    options: list[str],
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(train, "launch", None)
     assert train.main([*options, "--quiet"]) == 2
     assert told in capsys.readouterr().err
+
+
+def test_an_unknown_protocol_is_refused_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        train.main(["--protocol", "star"])
+    assert "invalid choice: 'star' (choose from" in capsys.readouterr().err
+    with pytest.raises(ValueError, match=r"protocol: expected one of ring, .*, received 'star'"):
+        train.train(Recipe(protocol="star"), [2], [])
 
 
 def test_the_command_runs_under_torchrun() -> None:

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from cpcore.distributed import bounds, verify
-from cpcore.distributed.cases import DTYPES, LAYOUTS, PROTOCOLS, RULES, Case, draw
+from cpcore.distributed.arguments import PROTOCOLS
+from cpcore.distributed.cases import DTYPES, LAYOUTS, RULES, Case, draw
 from cpcore.distributed.rank import Block, RankAttention
 from tests.support.tolerance import Problem, reference, tolerance
 
