@@ -7,7 +7,6 @@ draws every picture; the page only switches between pictures drawn when the book
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from html import escape
@@ -15,19 +14,19 @@ from itertools import product
 from typing import Any
 
 from cpcore.ui.controls import Control, check
-
-STATIC = "CPCORE_STATIC"  # set while stored notebooks are made: no widget view in the output
-WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+from cpcore.ui.shown import Shown
 
 
 @dataclass(frozen=True)
-class Explorable:
+class Explorable(Shown):
     """A named entry of the catalogue.
 
     ``drawing`` receives every control by name and returns parts of HTML: the first is the caption
     (one line, announced to screen readers), the others are panels and the table. A line is the
     unit that the page's data file stores once, however many states share it.
     """
+
+    widgets = "cpcore.ui.widget"
 
     name: str
     title: str
@@ -93,18 +92,3 @@ class Explorable:
 
     def __repr__(self) -> str:
         return f"Explorable {self.name}: {self.title}"
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        """Text and HTML always; the live widget unless a stored notebook is being made."""
-        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self.html()}
-        if os.environ.get(STATIC) == "1":
-            return bundle
-        try:
-            from cpcore.ui.widget import build
-        except ModuleNotFoundError:  # ipywidgets is an extra; the first picture still shows
-            return bundle
-        view = build(self)._repr_mimebundle_()
-        data = view[0] if isinstance(view, tuple) else view
-        if data and WIDGET_VIEW in data:
-            bundle[WIDGET_VIEW] = data[WIDGET_VIEW]
-        return bundle

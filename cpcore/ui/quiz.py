@@ -7,21 +7,21 @@ into radio buttons. Leaves out the questions (`quiz_data`) and the widgets (`qui
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from html import escape
-from typing import Any
 
-from cpcore.ui.explorable import STATIC, WIDGET_VIEW
 from cpcore.ui.quiz_data import Choice, Question, load
+from cpcore.ui.shown import Shown
 
 LETTERS = '<ol style="list-style-type: upper-alpha">'
 
 
 @dataclass(frozen=True)
-class Quiz:
+class Quiz(Shown):
     """The questions of one chapter."""
+
+    widgets = "cpcore.ui.quiz_widget"
 
     chapter: str  # "04"
     questions: tuple[Question, ...]
@@ -43,21 +43,6 @@ class Quiz:
 
     def __repr__(self) -> str:
         return f"Quiz of chapter {int(self.chapter)}: {len(self.questions)} questions"
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
-        """Text and HTML always; the live widget unless a stored notebook is being made."""
-        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self.html()}
-        if os.environ.get(STATIC) == "1":
-            return bundle
-        try:
-            from cpcore.ui.quiz_widget import build
-        except ModuleNotFoundError:  # ipywidgets is an extra; the HTML is enough to read
-            return bundle
-        view = build(self)._repr_mimebundle_()
-        data = view[0] if isinstance(view, tuple) else view
-        if data and WIDGET_VIEW in data:
-            bundle[WIDGET_VIEW] = data[WIDGET_VIEW]
-        return bundle
 
 
 def quiz(chapter: str) -> Quiz:

@@ -10,7 +10,8 @@ import pytest
 
 from cpcore.ui import catalogue, merge_stepper, network_lab, split_explorer
 from cpcore.ui.controls import Choice, IntRange, Step
-from cpcore.ui.explorable import STATIC, WIDGET_VIEW, Explorable
+from cpcore.ui.explorable import Explorable
+from cpcore.ui.shown import STATIC, WIDGET_VIEW
 from tests.support.explorables import CHECKS
 
 NAMES = sorted(catalogue)

@@ -10,10 +10,10 @@ import ipywidgets as widgets
 import pytest
 
 from cpcore.ui import quiz
-from cpcore.ui.explorable import WIDGET_VIEW
 from cpcore.ui.quiz import Quiz, marked, plain
 from cpcore.ui.quiz_data import Choice, Question, chapters
 from cpcore.ui.quiz_widget import build
+from cpcore.ui.shown import WIDGET_VIEW
 
 CHAPTERS = [name[:2] for name in chapters()]
 # What the page's runner lets through (book/assets/page/runner-output.js): live quizzes use no more.
