@@ -100,8 +100,13 @@ def one_rank(rank: int, cp_size: int, seq_len: int, pairs: int) -> np.ndarray:
     return paired(ours, theirs, pairs)
 
 
-def all_blocks(arrays: list[Tensor], cp_size: int, saved: list[Any]) -> list[Callable[[], None]]:
-    """Forward and backward of each rank over blocks that are all there; fills `saved`."""
+def all_blocks(
+    arrays: list[Tensor], cp_size: int, results: list[list[Tensor]]
+) -> list[Callable[[], None]]:
+    """Forward and backward of each rank over blocks that are all there.
+
+    results: output, dq, dk and dv of each rank; dk and dv are added to.
+    """
     layout, rule = zigzag(arrays[0].shape[2], cp_size), Visibility()
     ops = choose(FLASH_CPU, arrays[0], arrays[2], SCALE, False)
     setting = Setting(rule, SCALE, ops, None, np.arange(HEADS))
@@ -117,35 +122,39 @@ def all_blocks(arrays: list[Tensor], cp_size: int, saved: list[Any]) -> list[Cal
             mine.attend(block)
         out, lse = mine.finish()
         mine.start_replay(dout[rank], out, lse)
-        for block in blocks:
-            mine.replay(block, torch.empty_like(block.k), torch.empty_like(block.v))
-        saved[rank] = out
+        for (event, *_), block in zip(turns, blocks, strict=True):
+            rooms = results[2][event.owner], results[3][event.owner]
+            for share, room in zip(mine.replay(block), rooms, strict=True):
+                share.add_to(room)
+        results[0][rank], results[1][rank] = out, mine.dq.of_rows(q[rank])
 
     return [partial(run, rank) for rank in range(cp_size)]
 
 
-def full_call(arrays: list[Tensor]) -> Tensor:
-    """Forward and backward of one call over the whole sequence."""
+def full_call(arrays: list[Tensor]) -> list[Tensor]:
+    """(output, dq, dk, dv): forward and backward of one call over the whole sequence."""
     q, k, v, dout = arrays
     out, lse = aten._scaled_dot_product_flash_attention_for_cpu(q, k, v, 0.0, True, scale=SCALE)
-    aten._scaled_dot_product_flash_attention_for_cpu_backward(
+    gradients = aten._scaled_dot_product_flash_attention_for_cpu_backward(
         dout, q, k, v, out, lse, 0.0, True, scale=SCALE
     )
-    return out
+    return [out, *gradients]
 
 
 def in_one_process(seq_len: int, cp_size: int, pairs: int) -> np.ndarray:
     """(pairs, 1 + R, 2 clocks): the full call, then each rank."""
     torch.set_num_threads(1)
-    arrays, saved = numbers(1, seq_len), [None] * cp_size
+    arrays, shard = numbers(1, seq_len), zigzag(seq_len, cp_size).shard
+    results = [[torch.from_numpy(x) for x in shard(np.zeros_like(a))] for a in arrays]
     works: list[Callable[[], object]] = [
         partial(full_call, arrays),
-        *all_blocks(arrays, cp_size, saved),
+        *all_blocks(arrays, cp_size, results),
     ]
     wanted, *_ = [work() for work in works]
-    got = zigzag(seq_len, cp_size).unshard([np.asarray(x) for x in saved])
-    if np.abs(got - np.asarray(wanted)).max() > 1e-4:
-        raise AssertionError("the results differ")
+    for whole, parts in zip(wanted, results, strict=True):
+        got = zigzag(seq_len, cp_size).unshard([np.asarray(x) for x in parts])
+        if np.abs(got - np.asarray(whole)).max() > 1e-4:
+            raise AssertionError("the results differ")
     found = np.empty((pairs, 1 + cp_size, 2))
     for i in range(pairs):
         for which in range(1 + cp_size) if i % 2 == 0 else reversed(range(1 + cp_size)):

@@ -6,10 +6,11 @@ torch, and `import cpcore` does not import this package.
 
 from cpcore.distributed.attention import context_parallel_attention
 from cpcore.distributed.block_ops import FLASH_CPU, FLASH_CUDA, MATH, BlockOp
+from cpcore.distributed.group import GroupTransport
 from cpcore.distributed.launch import RankError, launch
 from cpcore.distributed.messages import Message, PeerError, Record
 from cpcore.distributed.threads import Switchboard, ThreadTransport, run_threads
-from cpcore.distributed.transport import GroupTransport, Transport
+from cpcore.distributed.transport import Transport
 
 __all__ = [
     "FLASH_CPU",

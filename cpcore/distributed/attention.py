@@ -1,7 +1,7 @@
 """Attention over a sequence that is split across processes: one autograd function.
 
-Owns the public call, its checks before any payload, and the node of autograd. The two passes of a
-rank are `passes` and, by heads, `heads`.
+Owns the public call, its checks before any payload is used, and the node of autograd. The two
+passes of a rank are `passes` and, by heads, `heads`.
 """
 
 import dataclasses
@@ -15,11 +15,12 @@ from torch.autograd.function import once_differentiable
 from cpcore.checks import expected
 from cpcore.distributed.arguments import Arrays, Call, checked_call
 from cpcore.distributed.block_ops import BlockOp
-from cpcore.distributed.contract import agree
+from cpcore.distributed.contract import Agreement
+from cpcore.distributed.group import GroupTransport
 from cpcore.distributed.heads import HeadPasses
 from cpcore.distributed.passes import BlockPasses
 from cpcore.distributed.protocols import Exchange
-from cpcore.distributed.transport import GroupTransport, Transport
+from cpcore.distributed.transport import Transport
 from cpcore.dropout import Dropout
 from cpcore.layouts import Layout
 from cpcore.masks import Visibility
@@ -54,8 +55,9 @@ def context_parallel_attention(
     Shapes: query (B, Hq, c, D), key (B, Hkv, c, D), value (B, Hkv, c, Dv), c = layout.lengths[r];
         result (B, Hq, c, Dv) in query's dtype, also under autocast. Query head h reads key head
         h // (Hq / Hkv).
-    Raises: ValueError on every rank, before any payload, if a rank's arguments are wrong or two
-        ranks disagree; PeerError (a RuntimeError) for a message that fails or comes too late.
+    Raises: ValueError on every rank, before any payload is used, if a rank's arguments are wrong
+        or two ranks disagree. PeerError (a RuntimeError) for a message that fails or comes too
+        late.
     Source: Liu et al. 2023, Ring Attention (arXiv:2310.01889), for `ring`.
     """
     transport = group if isinstance(group, Transport) else GroupTransport(group)
@@ -75,11 +77,11 @@ def attention_with(
         facts = dict(call.facts)
     except ValueError as error:
         problem = error
-    number = agree(transport, "forward", facts, problem)
+    agreement = Agreement(transport, "forward", facts, problem)
     assert call is not None
     # Two calls may look alike: ranks that run their backward passes in another order must not mix.
-    call = dataclasses.replace(call, facts={**facts, "call": f"number {number}"})
-    out: Tensor = _Attention.apply(*arrays, call, passes)  # type: ignore[no-untyped-call]
+    call = dataclasses.replace(call, facts={**facts, "call": f"number {agreement.number}"})
+    out: Tensor = _Attention.apply(*arrays, call, passes, agreement)  # type: ignore[no-untyped-call]
     return out
 
 
@@ -96,10 +98,19 @@ class _Attention(torch.autograd.Function):
     """One node of autograd for both passes, whatever the protocol."""
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, call: Call, passes: Passes) -> Tensor:
+    def forward(
+        ctx: Any,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        call: Call,
+        passes: Passes,
+        agreement: Agreement,
+    ) -> Tensor:
         """The rank's rows of the output."""
         with torch.autocast(q.device.type, enabled=False):
-            out, saved = passes.forward(call.clean(q), call.clean(k), call.clean(v))
+            out, saved = passes.forward(agreement, call.clean(q), call.clean(k), call.clean(v))
+        agreement.close()
         lse = saved[-1]
         if torch.isnan(lse).any() or torch.isposinf(lse).any():
             raise expected("query and key", f"finite scores in {lse.dtype}", "an overflow")
@@ -116,7 +127,8 @@ class _Attention(torch.autograd.Function):
             call.check_finite("dout", dout)
         except ValueError as error:
             problem = error
-        agree(call.transport, "backward", call.facts, problem)
+        agreement = Agreement(call.transport, "backward", call.facts, problem)
         with torch.autocast(dout.device.type, enabled=False):
-            gradients = ctx.passes.backward(ctx.saved_tensors, call.clean(dout))
-        return (*(gradient.to(dout.dtype) for gradient in gradients), None, None)
+            gradients = ctx.passes.backward(agreement, ctx.saved_tensors, call.clean(dout))
+        agreement.close()
+        return (*(gradient.to(dout.dtype) for gradient in gradients), None, None, None)

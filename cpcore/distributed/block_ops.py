@@ -8,7 +8,6 @@ memory, whatever its stride. 16-bit inputs are widened on CPUs, so that only the
 to 16.
 """
 
-import sys
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
@@ -27,13 +26,12 @@ Gradients = tuple[Tensor, Tensor, Tensor]
 class Saved(NamedTuple):
     """What the backward pass knows of some rows, over all their keys.
 
-    Shapes: dout and out (B, Hq, Q, Dv), lse and delta (B, Hq, Q).
+    Shapes: dout and out (B, Hq, Q, Dv), lse (B, Hq, Q).
     """
 
     dout: Tensor
     out: Tensor
     lse: Tensor
-    delta: Tensor
 
 
 class Rule(NamedTuple):
@@ -46,14 +44,10 @@ class Rule(NamedTuple):
 
 
 class BlockOp(Protocol):
-    """Computes pieces of the kinds it names, forward and backward.
-
-    largest_triangle: rows of a triangle above which its halves cost less.
-    """
+    """Computes pieces of the kinds it names, forward and backward."""
 
     name: str
     kinds: frozenset[Kind]
-    largest_triangle: int
 
     def takes(self, q: Tensor, v: Tensor) -> bool:
         """Whether arrays of this device, dtype and width can be computed."""
@@ -70,7 +64,6 @@ class Math:
 
     name = "math"
     kinds: frozenset[Kind] = frozenset(("full", "triangle", "masked"))
-    largest_triangle = sys.maxsize  # it is masked in tiles anyway
 
     def takes(self, q: Tensor, v: Tensor) -> bool:
         """Always."""
@@ -93,12 +86,14 @@ class Math:
             .sub_(finite_or_zero(saved.lse)[..., None])
             .exp_()
         )
+        # One delta per row stands for all its keys; fused kernels find it by themselves.
+        delta = (wide(saved.dout) * saved.out).sum(dim=-1)
         dout = grouped(wide(saved.dout), k)
         dprobs = (dout @ wide(v).mT).reshape(probs.shape)
         dropped = probs
         if rule.keep is not None:
             dprobs, dropped = dprobs * rule.keep, probs * rule.keep
-        dscores = grouped(dprobs.sub_(saved.delta[..., None]).mul_(probs), k)
+        dscores = grouped(dprobs.sub_(delta[..., None]).mul_(probs), k)
         dq = (dscores @ wide(k)).reshape(q.shape).mul_(rule.scale)
         dk = (dscores.mT @ grouped(wide(q), k)).mul_(rule.scale)
         return dq, dk, grouped(dropped, k).mT @ dout
@@ -109,7 +104,6 @@ class FlashCpu:
 
     name = "flash on CPU"
     kinds: frozenset[Kind] = frozenset(("full", "triangle"))
-    largest_triangle = 256  # its tiles are 512 keys wide
 
     def takes(self, q: Tensor, v: Tensor) -> bool:
         """CPU tensors with Dv = D."""
@@ -139,7 +133,6 @@ class FlashCuda:
 
     name = "flash on CUDA"
     kinds: frozenset[Kind] = frozenset(("full", "triangle"))
-    largest_triangle = sys.maxsize  # its tiles are small: one call is best
 
     def takes(self, q: Tensor, v: Tensor) -> bool:
         """CUDA tensors of 16 bits with Dv = D and a width the kernel knows."""

@@ -4,7 +4,6 @@ Owns the cut: full rectangles and triangles on the diagonal where positions come
 piece otherwise. `Visibility.block` stays the definition; no array here has the size of a block.
 """
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Literal, NamedTuple
 
@@ -50,6 +49,8 @@ def cut(rule: Visibility, q_pos: Array, k_pos: Array, verdict: Verdict) -> list[
         return []
     if verdict == "full":
         return [Piece(*whole, "full")]
+    if _steps(rule, q_pos, k_pos):
+        return [Piece(*whole, "triangle")]
     if rule.relation is None:
         pieces: list[Piece] = []
         for rows, keys in product(_runs(rule, q_pos), _runs(rule, k_pos)):
@@ -60,21 +61,12 @@ def cut(rule: Visibility, q_pos: Array, k_pos: Array, verdict: Verdict) -> list[
     return [Piece(*whole, "masked")]
 
 
-def halved(piece: Piece, largest: int) -> Iterator[Piece]:
-    """The piece, a triangle of more rows than `largest` as two smaller ones and a square.
-
-    A kernel computes whole tiles and hides half of those on the diagonal: the smaller a triangle,
-    the less is computed in vain.
-    """
-    rows, keys = piece.rows, piece.keys
-    if piece.kind != "triangle" or rows.stop - rows.start <= largest:
-        yield piece
-        return
-    half = (rows.stop - rows.start) // 2
-    top, left = rows.start + half, keys.start + half
-    yield from halved(Piece(slice(rows.start, top), slice(keys.start, left), "triangle"), largest)
-    yield Piece(slice(top, rows.stop), slice(keys.start, left), "full")
-    yield from halved(Piece(slice(top, rows.stop), slice(left, keys.stop), "triangle"), largest)
+def _steps(rule: Visibility, q_pos: Array, k_pos: Array) -> bool:
+    """Whether row i sees keys 0 … i, whatever the gaps between tokens: so in every own block."""
+    plain = rule.causal and rule.window is None and rule.documents is None and rule.relation is None
+    if not plain or len(q_pos) != len(k_pos) or (np.diff(k_pos) <= 0).any():
+        return False
+    return bool((k_pos <= q_pos).all() and (q_pos[:-1] < k_pos[1:]).all())
 
 
 def _runs(rule: Visibility, positions: Array) -> list[_Run]:

@@ -1,57 +1,69 @@
-"""What all ranks must agree on before the first payload message.
+"""What all ranks must agree on before a payload message is used.
 
 Owns the exchange of a digest, and of the full text only when digests differ. A mismatch found
 later would end in C++, or in numbers that mean nothing: here it is one ValueError on every rank.
+The answers are waited for as late as possible: waiting at once would make every call a barrier.
 """
 
 import hashlib
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from itertools import count
 
 from cpcore.checks import expected
+from cpcore.distributed.messages import PendingWords
 from cpcore.distributed.transport import Transport
 from cpcore.layouts import Layout
 from cpcore.masks import Visibility
 
 TEXT_BYTES = 4096
-_numbers = count(1)
 
 
-def agree(
-    transport: Transport,
-    phase: str,
-    facts: Mapping[str, str],
-    problem: ValueError | None = None,
-) -> int:
-    """Return if every rank is about to enter this phase with the same facts and no problem.
+class Agreement:
+    """The ranks of a group about to enter one phase: each has told the others its facts.
 
-    The result is a number that rank 0 has given to no phase before, the same on every rank.
-
-    Raises: the rank's own problem; else a ValueError that names the first rank with a problem, or
-        the first fact in which two ranks differ, and what each of the two brought.
+    number: how many agreements the group has begun, the same on every rank. tag: of this phase's
+    messages. Ranks that disagree use different tags, so that no message of theirs can meet.
     """
-    if transport.cp_size == 1:
-        if problem is not None:
-            raise problem
-        return next(_numbers)
-    told_by_us = {"phase": phase, **facts}
-    text = json.dumps({"facts": told_by_us, "problem": "" if problem is None else str(problem)})
-    digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-    said = bytes([problem is not None]) + digest
-    words = transport.share(phase, said + next(_numbers).to_bytes(8, "big"))
-    told_by_all = {word[: len(said)] for word in words}
-    if told_by_all == {b"\0" + digest}:
-        return int.from_bytes(words[0][len(said) :], "big")
-    padded = text.encode()[:TEXT_BYTES].ljust(TEXT_BYTES)
-    told = [json.loads(word) for word in transport.share(phase, padded)]
-    if problem is not None:
-        raise problem
-    for rank, other in enumerate(told):
-        if other["problem"]:
-            raise ValueError(f"{other['problem']} (on rank {rank})")
-    raise _difference([other["facts"] for other in told])
+
+    def __init__(
+        self,
+        transport: Transport,
+        phase: str,
+        facts: Mapping[str, str],
+        problem: ValueError | None = None,
+    ) -> None:
+        self.transport, self.phase, self.problem = transport, phase, problem
+        self.number = transport.next_agreement()
+        told = {"phase": phase, **facts, "number of the call": str(self.number)}
+        self.text = json.dumps({"facts": told, "problem": "" if problem is None else str(problem)})
+        digest = hashlib.blake2b(self.text.encode(), digest_size=16).digest()
+        self.tag = int.from_bytes(digest[:4], "big") >> 1
+        self.word = bytes([problem is not None]) + digest
+        self.pending: PendingWords | None = transport.share(phase, self.word)
+        # Where tags are not heeded, payload must wait; where something is wrong, none follows.
+        if problem is not None or not transport.heeds_tags:
+            self.close()
+
+    def close(self) -> None:
+        """Return once every rank is known to enter this phase with the same facts.
+
+        Raises: the rank's own problem; else a ValueError that names the first rank with a problem,
+            or the first fact in which two ranks differ, and what each of the two brought.
+        """
+        if self.pending is None:
+            return
+        words, self.pending = set(self.pending.wait()), None
+        if self.problem is None and words == {self.word}:
+            return
+        padded = self.text.encode()[:TEXT_BYTES].ljust(TEXT_BYTES)
+        told = [json.loads(word) for word in self.transport.share(self.phase, padded).wait()]
+        if self.problem is not None:
+            raise self.problem
+        for rank, other in enumerate(told):
+            if other["problem"]:
+                raise ValueError(f"{other['problem']} (on rank {rank})")
+        raise _difference([other["facts"] for other in told])
 
 
 def _difference(told: list[dict[str, str]]) -> ValueError:

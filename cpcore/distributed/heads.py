@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from cpcore.distributed.arguments import Call
+from cpcore.distributed.contract import Agreement
 from cpcore.distributed.messages import Message
 from cpcore.distributed.plan import plan
 from cpcore.distributed.rank import Block, RankAttention, Setting
-from cpcore.distributed.state import accumulate_dtype
 from cpcore.layouts import Layout, contiguous
 from cpcore.planner.heads import split_heads
 
@@ -36,8 +36,11 @@ class HeadPasses:
         self.owned = [torch.tensor(pos.tolist(), dtype=torch.int64) for pos in call.layout.owned]
         self.owned = [pos.to(q.device) for pos in self.owned]
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def forward(
+        self, agreement: Agreement, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The rank's rows of the output, and what the backward pass needs."""
+        agreement.close()  # nothing could be computed meanwhile
         q, k, v = self._to_heads("in", (q, k, v), (self.q_heads, self.kv_heads, self.kv_heads))
         rank = self._attention(q, v)
         rank.start()
@@ -46,16 +49,20 @@ class HeadPasses:
         (rows,) = self._to_rows("out", (out.to(q.dtype),), (self.q_heads,))
         return rows, (q, k, v, out, lse)
 
-    def backward(self, saved: Sequence[Tensor], dout: Tensor) -> tuple[Tensor, ...]:
+    def backward(
+        self, agreement: Agreement, saved: Sequence[Tensor], dout: Tensor
+    ) -> tuple[Tensor, ...]:
         """dq, dk and dv of the rank's tokens, in the accumulate dtype."""
+        agreement.close()
         q, k, v, out, lse = saved
         (dout,) = self._to_heads("gradient in", (dout,), (self.q_heads,))
         rank = self._attention(q, v)
         rank.start_replay(dout, out, lse)
-        dk, dv = (torch.empty_like(x, dtype=accumulate_dtype(x.dtype)) for x in (k, v))
-        rank.replay(self._block(k, v), dk, dv)
+        dk, dv = rank.replay(self._block(k, v))
         heads = self.q_heads, self.kv_heads, self.kv_heads
-        return self._to_rows("gradient out", (rank.dq.finish(), dk, dv), heads)
+        return self._to_rows(
+            "gradient out", (rank.dq.of_rows(q), dk.of_rows(k), dv.of_rows(v)), heads
+        )
 
     def _attention(self, q: Tensor, v: Tensor) -> RankAttention:
         """Rows of this rank's heads, all positions in logical order."""

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from cpcore.distributed.attention import attention_with
 from cpcore.distributed.faults import exchange_with
+from cpcore.distributed.group import GroupTransport
 from cpcore.distributed.lab_cells import INPUTS, Cell
 from cpcore.distributed.player import Player
-from cpcore.distributed.transport import GroupTransport
 from cpcore.schedule import Event
 
 Array = NDArray[Any]

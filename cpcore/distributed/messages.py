@@ -3,12 +3,13 @@
 Owns these few records and the wait. Who carries a message is `transport`, what it holds `plan`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from torch import Tensor
 
 from cpcore.distributed import where
+from cpcore.schedule import Event
 
 
 class Message(NamedTuple):
@@ -47,6 +48,18 @@ class PeerError(RuntimeError):
 Wait = Callable[[], object]  # returns when its message is through, raises RuntimeError if it is not
 
 
+class PendingWords:
+    """One word from every rank, under way."""
+
+    def __init__(self, words: Sequence[Tensor], pending: "Pending") -> None:
+        self._words, self._pending = words, pending
+
+    def wait(self) -> list[bytes]:
+        """The words by rank."""
+        self._pending.wait()
+        return [bytes(word.cpu().numpy()) for word in self._words]
+
+
 class Pending:
     """Messages under way. Their buffers belong to the transport until `wait` has returned."""
 
@@ -67,3 +80,8 @@ class Pending:
                 reason = " ".join(str(error).partition("This is typically")[0].split())
                 raise PeerError(self._rank, message, side, f"received {reason}") from error
         self._waits = []
+
+
+def of_event(event: Event, peer: int | None, buffer: Tensor) -> list[Message]:
+    """The message of one side of an event, if it has one."""
+    return [] if peer is None else [Message(event.phase, event.step, peer, buffer)]

@@ -10,6 +10,7 @@ import numpy as np
 from torch import Tensor
 
 from cpcore.distributed.arguments import Call
+from cpcore.distributed.contract import Agreement
 from cpcore.distributed.plan import Packing, Turn, plan
 from cpcore.distributed.protocols import Exchange
 from cpcore.distributed.rank import Block, RankAttention, Setting
@@ -27,27 +28,31 @@ class BlockPasses:
         self.plan = plan(call.layout, call.visibility, call.protocol, call.rank)
         self.exchange = exchange(call.transport, self.plan, self.kv, self.grad_kv)
 
-    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def forward(
+        self, agreement: Agreement, q: Tensor, k: Tensor, v: Tensor
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The rank's rows of the output, and what the backward pass needs."""
+        self.exchange.begin(agreement)
         rank, own = self._attention(q), self.kv.pack(k, v)
         rank.start()
         for turn, message in self.exchange.blocks(self.plan.forward, own):
             rank.attend(self._block(turn, message))
         out, lse = rank.finish()
-        return out.to(q.dtype), (q, k, v, out, lse)
+        return out.to(q.dtype), (q, own, out, lse)
 
-    def backward(self, saved: Sequence[Tensor], dout: Tensor) -> tuple[Tensor, ...]:
+    def backward(
+        self, agreement: Agreement, saved: Sequence[Tensor], dout: Tensor
+    ) -> tuple[Tensor, ...]:
         """dq, dk and dv of the rank's tokens, in the accumulate dtype."""
-        q, k, v, out, lse = saved
-        rank, own = self._attention(q), self.kv.pack(k, v)
+        self.exchange.begin(agreement)
+        q, own, out, lse = saved
+        rank = self._attention(q)
         rank.start_replay(dout, out, lse)
         home = self.exchange.homecoming()
         for turn, message in self.exchange.blocks(self.plan.replay, own):
-            share = self.grad_kv.empty(len(turn.positions))
             block = self._block(turn, self.exchange.replayed(message, own))
-            rank.replay(block, *self.grad_kv.open(share, len(turn.positions)))
-            home.give(turn, share)
-        return rank.dq.finish(), *self.grad_kv.open(home.finish(), k.shape[2])
+            home.give(turn, rank.replay(block))
+        return rank.dq.of_rows(q), *self.grad_kv.open(home.finish(), q.shape[2])
 
     def _attention(self, q: Tensor) -> RankAttention:
         """The rank's rows, by their global positions."""

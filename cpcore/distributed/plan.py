@@ -75,11 +75,15 @@ class Packing(NamedTuple):
 
     def pack(self, k: Tensor, v: Tensor) -> Tensor:
         """A message with a copy of both."""
-        return torch.cat((k.reshape(-1), v.reshape(-1))).to(self.dtype)
+        message = self.empty(k.shape[2])
+        for room, array in zip(self.open(message, k.shape[2]), (k, v), strict=True):
+            room.copy_(array)
+        return message
 
     def open(self, message: Tensor, tokens: int) -> tuple[Tensor, Tensor]:
-        """Both arrays, as views of the message."""
-        lead = self.batch, self.heads, tokens
+        """Both arrays, as views of the message. All heads of a token lie side by side there."""
+        lead = self.batch, tokens, self.heads
         middle = self.batch * self.heads * tokens * self.width
-        k, v = message[:middle], message[middle:]
-        return k.view(*lead, self.width), v.view(*lead, self.value_width)
+        k = message[:middle].view(*lead, self.width)
+        v = message[middle:].view(*lead, self.value_width)
+        return k.transpose(1, 2), v.transpose(1, 2)

@@ -5,7 +5,7 @@ one. Leaves out where a block comes from (`protocols`) and how a piece is comput
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, product
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +14,16 @@ from torch import Tensor
 
 from cpcore.checks import Array
 from cpcore.distributed.block_ops import BlockOp, Rule, Saved
-from cpcore.distributed.blocks import Kind, Piece, halved
-from cpcore.distributed.state import Total, accumulate_dtype, empty_state, finish, merge_, take_
+from cpcore.distributed.blocks import Kind, Piece
+from cpcore.distributed.state import (
+    Stats,
+    Total,
+    accumulate_dtype,
+    empty_state,
+    finish,
+    heads_together,
+    merge_,
+)
 from cpcore.dropout import Dropout
 from cpcore.masks import Visibility
 
@@ -53,8 +61,7 @@ class RankAttention:
 
     def start(self) -> None:
         """Rows that have seen no key."""
-        self.state = empty_state(self.q, self.value_width)
-        self.fresh = np.ones(self.q.shape[2], bool)
+        self.state: Stats | None = None
         self.sees = np.zeros(self.q.shape[2], bool)
 
     def attend(self, block: Block) -> None:
@@ -62,11 +69,11 @@ class RankAttention:
         for rows, keys, op, rule in self._work(block):
             k, v = block.k[:, :, keys], block.v[:, :, keys]
             chunk = op.attend(self.q[:, :, rows], k, v, rule)
-            if self.fresh[rows].all():  # the merge with nothing, which changes no bit
-                take_(self.state, rows, chunk)
+            if self.state is None and len(self.sees[rows]) == len(self.sees):
+                self.state = chunk  # the merge with nothing
             else:
-                merge_(self.state, rows, chunk)
-            self.fresh[rows] = False
+                self.state = self.state or empty_state(self.q, self.value_width)
+                merge_(Stats(*(part[:, :, rows] for part in self.state)), chunk)
             self.sees[rows] |= True if rule.visible is None else rule.visible.any(-1).cpu().numpy()
 
     def finish(self) -> tuple[Tensor, Tensor]:
@@ -74,36 +81,32 @@ class RankAttention:
 
         The lse is NaN for a row whose scores are all -inf although nothing hides them.
         """
-        output, lse = finish(self.state)
+        output, lse = finish(self.state or empty_state(self.q, self.value_width))
         sees = torch.from_numpy(self.sees).to(lse.device)
         return output, lse.masked_fill_(sees & lse.isneginf(), torch.nan)
 
     def start_replay(self, dout: Tensor, out: Tensor, lse: Tensor) -> None:
-        """Take what the forward pass saved; one delta per row stands for all its keys."""
-        self.saved = Saved(dout, out, lse, (dout.to(out.dtype) * out).sum(dim=-1))
-        self.dq = Total(torch.empty_like(self.q, dtype=accumulate_dtype(self.q.dtype)))
+        """Take what the forward pass saved of the whole rows."""
+        # As the kernels read it: once here, not in every call.
+        self.saved = Saved(heads_together(dout), out, lse)
+        self.dq = Total()
 
-    def replay(self, block: Block, dk: Tensor, dv: Tensor) -> None:
-        """Backward: add the block's share to dq; what it adds to its owner's dk and dv is written.
-
-        Shapes: dk and dv as the block's k and v, not initialized.
-        """
-        totals = self.dq, Total(dk), Total(dv)
+    def replay(self, block: Block) -> tuple[Total, Total]:
+        """Backward: add the block's share to dq. What it adds to its owner's dk and dv."""
+        totals = self.dq, Total(), Total()
         for rows, keys, op, rule in self._work(block):
             q, k, v = self.q[:, :, rows], block.k[:, :, keys], block.v[:, :, keys]
             saved = Saved(*(x[:, :, rows] for x in self.saved))
             shares = op.gradients(q, k, v, saved, rule)
             for total, part, share in zip(totals, (rows, keys, keys), shares, strict=True):
                 total.add(part, share)
-        for total in totals[1:]:
-            total.finish()
+        return totals[1:]
 
     def _work(self, block: Block) -> Iterator[tuple[slice, slice, BlockOp, Rule]]:
         """Rows, keys, operation and rule of every part in which some pair is visible."""
         if not self.q.numel() or not block.k.numel():
             return  # a batch of none
-        largest = self.setting.ops["triangle"].largest_triangle
-        for piece in chain.from_iterable(halved(piece, largest) for piece in block.pieces):
+        for piece in block.pieces:
             op = self.setting.ops[piece.kind]
             if "masked" not in op.kinds:  # a fused kernel takes the piece as it is
                 triangle = Rule(self.setting.scale, triangle=piece.kind == "triangle")

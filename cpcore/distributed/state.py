@@ -1,12 +1,12 @@
 """The running state of a rank's rows in torch: as `cpcore.chunks`, updated in place.
 
-Owns the merge of one more piece and the one division. A fused kernel returns a finished output and
-its lse: that is a summary too, with sum 1 relative to a maximum equal to its lse.
+Owns the merge of one more piece, the one division, and sums of gradients. A fused kernel returns a
+finished output and its lse: that is a summary too, with sum 1 relative to a maximum equal to its
+lse.
 """
 
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,22 +28,42 @@ def accumulate_dtype(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
+def heads_together(array: Tensor) -> Tensor:
+    """The array with all heads of a row side by side in memory, as fused kernels write them.
+
+    A range of rows is then one range of memory, and is copied and added as such.
+
+    Shapes: array and result (B, H, Q, ·).
+    """
+    return array.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def empty_rows(rows: Tensor, width: int) -> Tensor:
+    """Room for results of these rows, heads together, not initialized, in the accumulate dtype.
+
+    Shapes: rows (B, H, Q, ·), result (B, H, Q, width).
+    """
+    batch, heads, queries, _ = rows.shape
+    dtype = accumulate_dtype(rows.dtype)
+    return rows.new_empty((batch, queries, heads, width), dtype=dtype).transpose(1, 2)
+
+
 def empty_state(rows: Tensor, value_width: int) -> Stats:
     """The state of rows that have seen no key.
 
     Shapes: rows (B, Hq, Q, D).
     """
-    output = rows.new_zeros((*rows.shape[:-1], value_width), dtype=accumulate_dtype(rows.dtype))
-    top = output.new_full(rows.shape[:-1], -torch.inf)
-    return Stats(output, torch.zeros_like(top), top)
+    output = empty_rows(rows, value_width).zero_()
+    total = torch.zeros_like(output[..., 0])
+    return Stats(output, total, torch.full_like(total, -torch.inf))
 
 
-def merge_(state: Stats, rows: slice, chunk: Stats) -> None:
+def merge_(state: Stats, chunk: Stats) -> None:
     """Merge a chunk into the state of its rows, both relative to the larger maximum.
 
     A side that saw no key has output 0 and weight 0 here, so that it changes no bit.
     """
-    output, total, top = (part[:, :, rows] for part in state)
+    output, total, top = state
     highest = torch.maximum(top, chunk.max)
     safe = finite_or_zero(highest)  # -inf - -inf would be NaN
     keep, add = torch.exp(top - safe), torch.exp(chunk.max - safe)
@@ -52,41 +72,44 @@ def merge_(state: Stats, rows: slice, chunk: Stats) -> None:
     top.copy_(highest)
 
 
-def take_(state: Stats, rows: slice, chunk: Stats) -> None:
-    """The chunk becomes the state of rows that have seen no key."""
-    for part, received in zip(state, chunk, strict=True):
-        part[:, :, rows] = received
-
-
 class Total:
-    """A sum over slices of axis 2; the first share of a slice is copied instead of added to 0.
+    """A sum over slices of axis 2, kept as the shares that came: one share is never copied.
 
-    array: not initialized; what no share reaches is 0 once `finish` has returned it.
+    A share that is added belongs to the total, and may be changed.
     """
 
-    def __init__(self, array: Tensor) -> None:
-        self.array, self.fresh = array, np.ones(array.shape[2], bool)
+    def __init__(self) -> None:
+        self.parts: dict[tuple[int, int], Tensor] = {}
 
     def add(self, part: slice, share: Tensor) -> None:
         """Add a share to a slice."""
-        fresh = self.fresh[part]
-        if fresh.all():
-            self.array[:, :, part] = share
+        for (start, stop), known in self.parts.items():
+            if start <= part.start and part.stop <= stop:
+                known[:, :, part.start - start : part.stop - start].add_(share)
+                return
+        self.parts[part.start, part.stop] = share
+
+    def add_to(self, array: Tensor) -> None:
+        """Add the sum to an array."""
+        for (start, stop), share in self.parts.items():
+            array[:, :, start:stop].add_(share)
+
+    def write_to(self, array: Tensor) -> None:
+        """Write the sum into an array that is not initialized."""
+        whole = self.parts.pop((0, array.shape[2]), None)
+        if whole is None:
+            array.zero_()
         else:
-            if fresh.any():
-                self._clear(part)
-            self.array[:, :, part] += share
-        fresh[:] = False
+            array.copy_(whole)
+        self.add_to(array)
 
-    def finish(self) -> Tensor:
-        """The sum."""
-        if self.fresh.any():
-            self._clear(slice(None))
-        return self.array
-
-    def _clear(self, part: slice) -> None:
-        mask = torch.from_numpy(self.fresh[part]).to(self.array.device)
-        self.array[:, :, part].masked_fill_(mask[:, None], 0)
+    def of_rows(self, rows: Tensor) -> Tensor:
+        """The sum as an array for these rows, in the accumulate dtype. The total is used up."""
+        array = self.parts.pop((0, rows.shape[2]), None)
+        if array is None:
+            array = empty_rows(rows, rows.shape[3]).zero_()
+        self.add_to(array)
+        return array
 
 
 def finish(state: Stats) -> tuple[Tensor, Tensor]:

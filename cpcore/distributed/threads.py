@@ -55,7 +55,7 @@ class ThreadTransport(Transport):
         return True
 
     def _start(
-        self, sends: Sequence[Message], receives: Sequence[Message]
+        self, sends: Sequence[Message], receives: Sequence[Message], tag: int
     ) -> list[tuple[Message, str, Wait]]:
         waits: list[tuple[Message, str, Wait]] = []
         for message in receives:

@@ -22,9 +22,9 @@ from cpcore.distributed import where
 from cpcore.distributed.attention import attention_with
 from cpcore.distributed.corpus import Sequence, sequences
 from cpcore.distributed.faults import exchange_with
+from cpcore.distributed.group import GroupTransport
 from cpcore.distributed.model import Attention, Model, whole_attention
 from cpcore.distributed.recipe import LAYOUTS, Recipe
-from cpcore.distributed.transport import GroupTransport
 from cpcore.layouts import Layout
 from cpcore.loss import IGNORE
 from cpcore.masks import Visibility

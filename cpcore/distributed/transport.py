@@ -1,22 +1,22 @@
 """Messages between ranks: posted together, waited for with a limit, recorded when asked.
 
-Owns what every carrier shares, the record and the poison of receive buffers, and the carrier over
-`torch.distributed`. `threads` holds the in-process double. Leaves out what is sent when: that is
-`protocols`.
+Owns what every carrier shares, the record and the poison of receive buffers. `group` holds the
+carrier over `torch.distributed`, `threads` the in-process double. Leaves out what is sent when:
+that is `protocols`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from datetime import timedelta
-from functools import partial
-from typing import Any
 
 import torch
-import torch.distributed as dist
-from torch import Tensor
 
-from cpcore.checks import expected
-from cpcore.distributed.messages import Message, PeerError, Pending, Record, Wait
+from cpcore.distributed.messages import (
+    Message,
+    Pending,
+    PendingWords,
+    Record,
+    Wait,
+)
 
 
 class Transport(ABC):
@@ -31,21 +31,30 @@ class Transport(ABC):
     ) -> None:
         self.rank, self.cp_size, self.poison, self.recording = rank, cp_size, poison, recording
         self.records: list[Record] = []
+        self.agreements = 0
 
     def post(
-        self, sends: Sequence[Message], receives: Sequence[Message], *, collective: bool = False
+        self,
+        sends: Sequence[Message],
+        receives: Sequence[Message],
+        *,
+        collective: bool = False,
+        tag: int = 0,
     ) -> Pending:
-        """Start all of them at once, receives first; no buffer may be touched before `wait`."""
+        """Start all of them at once, receives first; no buffer may be touched before `wait`.
+
+        tag: a message is received under the tag with which it was sent, if tags are heeded.
+        """
         for message in receives:
             if self.poison and message.buffer.is_floating_point():
                 message.buffer.fill_(torch.nan)
         if self.recording:
             for direction, messages in (("sent", sends), ("received", receives)):
                 self.records += [_record(message, direction, collective) for message in messages]
-        return Pending(self.rank, self._start(sends, receives))
+        return Pending(self.rank, self._start(sends, receives, tag))
 
-    def share(self, phase: str, word: bytes) -> list[bytes]:
-        """Every rank's word, all of one length, by rank. No payload, hence not recorded."""
+    def share(self, phase: str, word: bytes) -> PendingWords:
+        """Send every rank a word; all have one length. No payload, hence not recorded."""
         before = f"agreement before {phase},"
         mine = torch.frombuffer(bytearray(word), dtype=torch.uint8).to(self.device)
         words = [torch.zeros_like(mine) for _ in range(self.cp_size)]
@@ -53,8 +62,17 @@ class Transport(ABC):
         others = [peer for peer in range(self.cp_size) if peer != self.rank]
         sends = [Message(before, 0, peer, mine) for peer in others]
         receives = [Message(before, 0, peer, words[peer]) for peer in others]
-        Pending(self.rank, self._start(sends, receives)).wait()
-        return [bytes(each.cpu().numpy()) for each in words]
+        return PendingWords(words, Pending(self.rank, self._start(sends, receives, 0)))
+
+    def next_agreement(self) -> int:
+        """How many agreements this group has begun, this one included."""
+        self.agreements += 1
+        return self.agreements
+
+    @property
+    def heeds_tags(self) -> bool:
+        """Whether a message with another tag than the expected one is left alone."""
+        return False
 
     @property
     def device(self) -> torch.device:
@@ -67,7 +85,7 @@ class Transport(ABC):
 
     @abstractmethod
     def _start(
-        self, sends: Sequence[Message], receives: Sequence[Message]
+        self, sends: Sequence[Message], receives: Sequence[Message], tag: int
     ) -> list[tuple[Message, str, Wait]]:
         """Begin all of them; for each its side, "from" or "to", and how to wait for it."""
 
@@ -75,96 +93,3 @@ class Transport(ABC):
 def _record(message: Message, direction: str, collective: bool) -> Record:
     buffer, head = message.buffer, (message.phase, message.step, direction, message.peer)
     return Record(*head, buffer.numel(), buffer.numel() * buffer.element_size(), collective)
-
-
-class GroupTransport(Transport):
-    """Carries by `torch.distributed`, point to point: Gloo on CPUs, NCCL on GPUs.
-
-    Collectives too are batches of point-to-point messages: Gloo's all-gather refuses shards of
-    unequal length, and its reduce-scatter moves as much as an all-reduce.
-
-    group: a process group, None = all processes. time_limit_s: for each wait; None = the limit
-    with which the group was made.
-    """
-
-    def __init__(
-        self,
-        group: dist.ProcessGroup | None = None,
-        *,
-        time_limit_s: float | None = None,
-        poison: bool = False,
-        recording: bool = False,
-    ) -> None:
-        if not dist.is_initialized():
-            raise expected("group", "an initialized process group", "none")
-        if dist.get_rank(group) < 0:
-            raise expected("group", "a group with this process in it", "another one")
-        self.group = dist.group.WORLD if group is None else group
-        self.limit = None if time_limit_s is None else timedelta(seconds=time_limit_s)
-        size = dist.get_world_size(group)
-        super().__init__(dist.get_rank(group), size, poison=poison, recording=recording)
-        self.peers = dist.get_process_group_ranks(self.group)  # group rank -> global rank
-        self.on_gpus = dist.get_backend(group) == "nccl"
-
-    @property
-    def device(self) -> torch.device:
-        """The GPU of this process under NCCL, else the CPU."""
-        return torch.device("cuda" if self.on_gpus else "cpu")
-
-    def _start(
-        self, sends: Sequence[Message], receives: Sequence[Message]
-    ) -> list[tuple[Message, str, Wait]]:
-        if not sends and not receives:
-            return []
-        for message in receives:
-            _mark(message.buffer)
-        sides = [(message, "from") for message in receives]
-        sides += [(message, "to") for message in sends]
-        try:
-            works = self._begin(sides)
-        except RuntimeError as error:
-            raise PeerError(self.rank, *sides[0], f"received {error}") from error
-        if len(works) < len(sides):  # NCCL: one piece of work for the whole batch
-            return [(*sides[0], works[0].wait)]
-        return [
-            (message, side, partial(self._finish, work, message, side))
-            for (message, side), work in zip(sides, works, strict=True)
-        ]
-
-    def _begin(self, sides: list[tuple[Message, str]]) -> list[Any]:
-        start = {"from": dist.irecv, "to": dist.isend}
-        to = [(start[side], message.buffer, self.peers[message.peer]) for message, side in sides]
-        if self.on_gpus:  # in one batch, without which two GPUs may wait for each other
-            return dist.batch_isend_irecv([dist.P2POp(*each, self.group) for each in to])
-        return [begin(buffer, peer, self.group) for begin, buffer, peer in to]
-
-    def _finish(self, work: dist.Work, message: Message, side: str) -> None:
-        if self.limit is None:
-            work.wait()
-        else:
-            work.wait(self.limit)
-        if side == "from" and _unfilled(message.buffer):
-            raise RuntimeError("a shorter one")
-
-
-# Gloo takes a message that is shorter than its buffer for a whole one. The last element is marked
-# with bits that no computation yields: a NaN with a payload of its own.
-_MARK = {
-    2: (torch.int16, 0x7FE5),
-    4: (torch.int32, 0x7FE5A5A5),
-    8: (torch.int64, 0x7FFA5A5A5A5A5A5A),
-}
-
-
-def _mark(buffer: Tensor) -> None:
-    if buffer.is_floating_point() and buffer.numel() and not buffer.is_cuda:
-        kind, bits = _MARK[buffer.element_size()]
-        buffer[-1:].view(kind).fill_(bits)
-
-
-def _unfilled(buffer: Tensor) -> bool:
-    """Whether the last element still carries the mark."""
-    if not buffer.is_floating_point() or not buffer.numel() or buffer.is_cuda:
-        return False
-    kind, bits = _MARK[buffer.element_size()]
-    return int(buffer[-1:].view(kind)) == bits

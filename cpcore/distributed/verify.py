@@ -19,8 +19,8 @@ from cpcore.distributed.arguments import PROTOCOLS
 from cpcore.distributed.attention import context_parallel_attention
 from cpcore.distributed.bounds import RESULTS, allowed, solve, worst
 from cpcore.distributed.cases import DTYPES, LAYOUTS, RULES, Case, Drawn, draw
+from cpcore.distributed.group import GroupTransport
 from cpcore.distributed.launch import launch
-from cpcore.distributed.transport import GroupTransport
 from cpcore.schedule import PROTOCOLS as SCHEDULED
 from cpcore.schedule import schedule
 

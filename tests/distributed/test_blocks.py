@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cpcore import Layout, Visibility, contiguous, per_document, striped, zigzag
-from cpcore.distributed.blocks import MANY_PIECES, Piece, cut, halved
+from cpcore import (
+    Layout,
+    Visibility,
+    contiguous,
+    from_owned,
+    per_document,
+    striped,
+    zigzag,
+)
+from cpcore.distributed.blocks import MANY_PIECES, Piece, cut
 from cpcore.distributed.plan import plan
 from tests.support.random_runs import LAYOUTS, RULES, drawn_layout, drawn_rule
 from tests.support.relation import double_loop
@@ -55,7 +63,7 @@ def kinds(layout: Layout, visibility: Visibility | None) -> list[list[str]]:
     ("layout", "visibility", "wanted"),
     [
         (contiguous(12, 3), Visibility(), [["triangle"], ["full"], []]),
-        (zigzag(24, 3), Visibility(), [["triangle", "full", "triangle"], ["full"], ["full"]]),
+        (zigzag(24, 3), Visibility(), [["triangle"], ["full"], ["full"]]),
         (striped(12, 3), Visibility(), [["triangle"], ["triangle"], ["triangle"]]),
         (striped(12, 3), None, [["full"], ["full"], ["full"]]),
         (
@@ -79,26 +87,22 @@ def test_a_foreign_zigzag_block_is_one_rectangle() -> None:
     assert turns[2].pieces == (Piece(slice(4, 8), slice(0, 8), "full"),)
 
 
-def test_a_block_of_too_many_pieces_is_masked_as_a_whole() -> None:
+def test_a_foreign_block_of_too_many_pieces_is_masked_as_a_whole() -> None:
     layout = striped(4 * MANY_PIECES, 2, stripe=2)
     assert [piece.kind for turn in plan(layout, Visibility(), "ring", 0).forward
-            for piece in turn.pieces] == ["masked", "masked"]  # fmt: skip
+            for piece in turn.pieces] == ["triangle", "masked"]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("side", "largest", "count"), [(4, 4, 1), (5, 4, 3), (13, 4, 7), (1, 1, 1)]
-)
-def test_a_halved_triangle_is_the_same_triangle(side: int, largest: int, count: int) -> None:
-    whole = Piece(slice(2, 2 + side), slice(1, 1 + side), "triangle")
-    pieces = list(halved(whole, largest))
-    visible = np.zeros((20, 20), bool)
-    visible[whole.rows, whole.keys] = np.tril(np.ones((side, side), bool))
-    assert covered(pieces, visible.shape, visible) == ""
-    assert len(pieces) == count
-    triangles = [piece.rows for piece in pieces if piece.kind == "triangle"]
-    assert max(rows.stop - rows.start for rows in triangles) <= largest
+@pytest.mark.parametrize("layout", [zigzag(24, 3), from_owned([[0, 2, 3, 7], [1, 4, 5, 6]])])
+def test_an_own_block_in_logical_order_is_one_triangle_whatever_the_gaps(layout: Layout) -> None:
+    for own in layout.owned:
+        whole = slice(0, len(own))
+        assert cut(Visibility(), own, own, "partial") == [Piece(whole, whole, "triangle")]
 
 
-def test_what_is_no_triangle_is_not_halved() -> None:
-    square = Piece(slice(0, 9), slice(0, 9), "full")
-    assert list(halved(square, 2)) == [square]
+def test_a_block_out_of_logical_order_is_no_triangle() -> None:
+    """Row 0 is the later token: it sees both keys, and row 1 sees only its own."""
+    own = np.array([5, 2])
+    pieces = cut(Visibility(), own, own, "partial")
+    assert covered(pieces, (2, 2), np.array([[True, True], [False, True]])) == ""
+    assert Piece(slice(0, 2), slice(0, 2), "triangle") not in pieces

@@ -14,6 +14,7 @@ from cpcore.distributed import bounds, verify
 from cpcore.distributed.arguments import PROTOCOLS
 from cpcore.distributed.cases import DTYPES, LAYOUTS, RULES, Case, draw
 from cpcore.distributed.rank import Block, RankAttention
+from cpcore.distributed.state import Total
 from tests.support.tolerance import Problem, reference, tolerance
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,9 +104,11 @@ def test_a_wrong_attention_is_seen_and_its_seed_is_printed(
 ) -> None:
     right = RankAttention.replay if wrong == "a late dq" else RankAttention.attend
 
-    def late(self: RankAttention, *args: object) -> None:
-        right(self, *args)
-        self.dq.array.mul_(1 + 1e-10)  # a relative fault far above rounding, invisible to the eye
+    def late(self: RankAttention, block: Block) -> tuple[Total, Total]:
+        shares = right(self, block)
+        for part in self.dq.parts.values():
+            part.mul_(1 + 1e-10)  # a relative fault far above rounding, invisible to the eye
+        return shares
 
     def short_sighted(self: RankAttention, block: Block) -> None:
         if np.array_equal(block.positions, self.positions):

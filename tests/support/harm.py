@@ -81,19 +81,19 @@ class Hurt(GroupTransport):
         self.harm = harm
 
     def post(
-        self, sends: Sequence[Message], receives: Sequence[Message], *, collective: bool = False
+        self, sends: Sequence[Message], receives: Sequence[Message], **options: Any
     ) -> Pending:
         harm = self.harm
         met = any((m.phase, m.step) == (harm.phase, harm.step) for m in sends)
         if not met or self.rank != harm.victim or harm.kind not in IN_FLIGHT:
-            return super().post(sends, receives, collective=collective)
+            return super().post(sends, receives, **options)
         if harm.kind in ("longer", "shorter"):  # by one element, in the first message
             buffer = sends[0].buffer
             other = torch.cat((buffer, buffer.new_zeros(1)))
             first = sends[0]._replace(buffer=other if harm.kind == "longer" else other[:-2])
-            return super().post([first, *sends[1:]], receives, collective=collective)
+            return super().post([first, *sends[1:]], receives, **options)
         if harm.after:
-            super().post(sends, receives, collective=collective)
+            super().post(sends, receives, **options)
         where.step(harm.place)
         _do(harm.kind)
         raise AssertionError("unharmed")
