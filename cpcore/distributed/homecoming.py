@@ -20,6 +20,7 @@ class Homecoming:
     """Shares of dk and dv on their way to the owner of the keys; `home` is what has come here."""
 
     home: Tensor | None = None
+    own: Shares | None = None  # the owner's own, which are added last: they need no message
 
     def __init__(
         self,
@@ -44,9 +45,22 @@ class Homecoming:
         """Add the shares of a message to what has come home."""
         self.home = message if self.home is None else self.home.add_(message)
 
-    def packed(self, turn: Turn, shares: Shares) -> Tensor:
+    def settled(self) -> Tensor:
+        """All that has come home, and the owner's own shares."""
+        if self.home is None:
+            assert self.own is not None
+            return self.packed(self.own_tokens, self.own)
+        if self.own is not None:
+            self.add(self.own, self.home, self.own_tokens)
+        return self.home
+
+    def add(self, shares: Shares, message: Tensor, tokens: int) -> None:
+        """Add shares to those of a message."""
+        for share, room in zip(shares, self.packing.open(message, tokens), strict=True):
+            share.add_to(room)
+
+    def packed(self, tokens: int, shares: Shares) -> Tensor:
         """The shares as a message."""
-        tokens = len(turn.positions)
         message = self.packing.empty(tokens)
         for share, room in zip(shares, self.packing.open(message, tokens), strict=True):
             share.write_to(room)
@@ -67,16 +81,15 @@ class RingReturn(Homecoming):
     def give(self, turn: Turn, shares: Shares) -> None:
         """Add to what the hops before this one owe the same owner, and hand the sum on."""
         event, tokens = self.plan.returns.get(turn.event.step), len(turn.positions)
+        if event is None:  # its own share never leaves home
+            self.own = shares
+            return
         if self.pending is None:
-            message = self.packed(turn, shares)
+            message = self.packed(tokens, shares)
         else:
             self.wait()
             message = self.arriving
-            for share, room in zip(shares, self.packing.open(message, tokens), strict=True):
-                share.add_to(room)
-        if event is None:  # its own share never leaves home
-            self.keep(message)
-            return
+            self.add(shares, message, tokens)
         self.arriving = self.packing.empty(self._tokens_after(turn))
         sends = of_event(event, event.send_to, self.returned(event, message))
         receives = of_event(event, event.recv_from, self.arriving)
@@ -92,8 +105,7 @@ class RingReturn(Homecoming):
         if self.pending is not None:
             self.wait()
             self.keep(self.arriving)
-        assert self.home is not None
-        return self.home
+        return self.settled()
 
 
 class StraightReturn(Homecoming):
@@ -105,11 +117,11 @@ class StraightReturn(Homecoming):
 
     def give(self, turn: Turn, shares: Shares) -> None:
         """Keep the own share, send a foreign one."""
-        event, message = self.plan.returns.get(turn.event.step), self.packed(turn, shares)
+        event = self.plan.returns.get(turn.event.step)
         if event is None:
-            self.keep(message)
+            self.own = shares
             return
-        self.shares.append((event, message))
+        self.shares.append((event, self.packed(len(turn.positions), shares)))
         if not event.collective:
             self._collect()
             self._start(collective=False)
@@ -135,5 +147,4 @@ class StraightReturn(Homecoming):
         if self.shares:
             self._start(collective=True)
         self._collect()
-        assert self.home is not None
-        return self.home
+        return self.settled()

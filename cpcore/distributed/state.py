@@ -95,12 +95,12 @@ class Total:
             array[:, :, start:stop].add_(share)
 
     def write_to(self, array: Tensor) -> None:
-        """Write the sum into an array that is not initialized."""
-        whole = self.parts.pop((0, array.shape[2]), None)
-        if whole is None:
-            array.zero_()
-        else:
-            array.copy_(whole)
+        """Write the sum into an array that is not initialized. The total is used up."""
+        start, stop = max(self.parts, key=lambda part: part[1] - part[0], default=(0, 0))
+        for outside in (slice(0, start), slice(stop, None)):
+            array[:, :, outside].zero_()
+        if self.parts:
+            array[:, :, start:stop].copy_(self.parts.pop((start, stop)))
         self.add_to(array)
 
     def of_rows(self, rows: Tensor) -> Tensor:
