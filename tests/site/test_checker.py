@@ -13,7 +13,10 @@ from playwright.sync_api import Browser
 
 from tests.support.browser import Bare, axe_findings, scrolls_sideways, serving, visiting
 
-PAGE = '<!doctype html><html lang="en"><head><title>t</title></head><body><main>{}</main></body>'
+PAGE = (
+    '<!doctype html><html lang="en"><head><title>t</title><link rel="icon" href="data:,"></head>'
+    "<body><main>{}</main></body>"
+)
 
 
 def faults(browser: Browser, folder: Path, body: str, axe: str) -> dict[str, list[str]]:

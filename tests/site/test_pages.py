@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, Page
 
 from scripts import check_site
 from tests.support.browser import (
+    COLOR_RULES,
     SCHEMES,
     WHOLE,
     WIDTHS,
@@ -26,31 +27,40 @@ def pages(site: Path) -> list[str]:
 
 
 def faults_of_visit(page: Page, seen: Record, url: str, axe: str) -> list[str]:
-    """Everything wrong with one page at one size."""
+    """Everything wrong with one page at one size, opened light and then turned dark."""
     seen.clear()
+    page.emulate_media(color_scheme="light")
     page.goto(url, wait_until="load")
     page.wait_for_function("document.readyState === 'complete'")
     plain, packed = seen.weight()
-    found = [f"outside request {url}" for url in seen.outside]
-    found += seen.complaints + scrolls_sideways(page)
+    found = []
     if plain > check_site.MAX_PAGE_BYTES or packed > check_site.MAX_PAGE_GZIP_BYTES:
         found.append(f"weighs {plain:,} bytes, {packed:,} gzipped")
-    return found + axe_findings(page, axe, whole=url.endswith(WHOLE))
+    found += scrolls_sideways(page) + axe_findings(page, axe, whole=url.endswith(WHOLE))
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    found += scrolls_sideways(page) + axe_findings(page, axe, rules=COLOR_RULES)
+    return found + [f"outside request {url}" for url in seen.outside] + seen.complaints
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("scheme", SCHEMES)
 def test_every_page_is_quiet_light_accessible_and_fits(
-    site: Path, address: str, browser: Browser, axe: str, width: int, scheme: str
+    site: Path, address: str, browser: Browser, axe: str, width: int
 ) -> None:
-    size = {"width": width, "height": 844}
     found = []
-    with visiting(browser, address, viewport=size, color_scheme=scheme) as (page, seen):
+    with visiting(browser, address, viewport={"width": width, "height": 844}) as (page, seen):
         for name in pages(site):
             if name == "index.html":
                 continue  # leads on at once, tested below
             found += [f"{name}: {f}" for f in faults_of_visit(page, seen, address + name, axe)]
     assert not found, "\n".join(found)
+
+
+def test_dark_and_light_differ_in_colors_alone(site: Path) -> None:
+    """Why a page that was turned dark is asked about its colors only."""
+    for name in pages(site):
+        text = (site / name).read_text(encoding="utf-8")
+        assert not re.search(r'class="[^"]*\bonly-(dark|light)\b', text), name
 
 
 def test_one_page_with_code_and_formulas_keeps_their_colors_for_axe(site: Path) -> None:
@@ -120,26 +130,26 @@ def test_pages_open_from_disk_without_complaint(site: Path, browser: Browser) ->
 BOXES = [".katex-display", ".pst-scrollable-table-container", ".highlight pre"]
 
 
-@pytest.mark.parametrize("box", BOXES)
 def test_what_is_wider_than_the_screen_scrolls_by_keyboard_and_shows_it(
-    site: Path, address: str, browser: Browser, box: str
+    site: Path, address: str, browser: Browser
 ) -> None:
     wide = "all => all.findIndex(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 5)"
     style = "e => [getComputedStyle(e).outlineStyle, getComputedStyle(e).backgroundAttachment]"
-    scrolled = 0
+    scrolled = dict.fromkeys(BOXES, 0)
     with visiting(browser, address, viewport={"width": 240, "height": 844}) as (page, _):
         for name in [name for name in pages(site) if name.startswith("book/")]:
             page.goto(address + name, wait_until="load")
-            index = page.eval_on_selector_all(box, wide)
-            if index < 0:
-                continue
-            scroller = page.locator(box).nth(index)
-            scroller.focus()
-            page.keyboard.press("ArrowRight")
-            page.wait_for_function("e => e.scrollLeft > 0", arg=scroller.element_handle())
-            assert scroller.evaluate(style) == ["solid", "local, local, scroll, scroll"]
-            scrolled += 1
-    assert scrolled
+            for box in BOXES:
+                index = page.eval_on_selector_all(box, wide)
+                if index < 0:
+                    continue
+                scroller = page.locator(box).nth(index)
+                scroller.focus()
+                page.keyboard.press("ArrowRight")
+                page.wait_for_function("e => e.scrollLeft > 0", arg=scroller.element_handle())
+                assert scroller.evaluate(style) == ["solid", "local, local, scroll, scroll"]
+                scrolled[box] += 1
+    assert all(scrolled.values()), scrolled
 
 
 @pytest.mark.parametrize("name", ["02_naive_softmax", "03_rescale_and_merge"])

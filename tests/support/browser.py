@@ -37,7 +37,8 @@ FONTS = (".woff2", ".woff", ".ttf")
 WIDTHS = (390, 1280)
 SCHEMES = ("light", "dark")
 # Every rule; only what fails is described, and nothing is fetched a second time: twice as fast.
-AXE = "{ resultTypes: ['violations'], preload: false }"
+AXE = {"resultTypes": ["violations"], "preload": False}
+COLOR_RULES = ["color-contrast", "link-in-text-block"]  # all that depend on colors
 # Findings in markup that the theme makes and we cannot change from here, by rule and element.
 UPSTREAM: dict[str, tuple[str, str]] = {}
 
@@ -95,11 +96,16 @@ def record(context: BrowserContext, home: str) -> Record:
         if not request.url.startswith((home, "data:", "blob:")):
             seen.outside.append(request.url)
 
+    def failed(request: Request) -> None:
+        if request.failure == "csp" and request.url in seen.outside:
+            seen.outside.remove(request.url)  # the page's own policy: it never left the browser
+
     def note(kind: str, text: str) -> None:
         if not text.startswith(ALLOWED_CONSOLE) and kind in ("warning", "error"):
             seen.complaints.append(f"console {kind}: {text}")
 
     context.on("request", asked)
+    context.on("requestfailed", failed)
     context.on("console", lambda message: note(message.type, message.text))
     context.on("weberror", lambda error: seen.complaints.append(f"page error: {error.error}"))
     context.on("response", lambda response: seen.responses.append(response))
@@ -165,15 +171,19 @@ WITHOUT_COLORED_WORDS = """() => {
 }"""
 
 
-def axe_findings(page: Page, axe: str, *, whole: bool = True) -> list[str]:
+def axe_findings(
+    page: Page, axe: str, *, whole: bool = True, rules: list[str] | None = None
+) -> list[str]:
     """Serious and critical findings of axe, upstream exceptions apart.
 
-    With `whole` False code and formulas lose their colors first: a page's last use.
+    With `whole` False code and formulas lose their colors first: a page's last use. rules: only
+    these, default all.
     """
     if not whole:
         page.evaluate(WITHOUT_COLORED_WORDS)
     page.evaluate(axe)
-    violations = page.evaluate(f"async () => (await axe.run(document, {AXE})).violations")
+    options = AXE if rules is None else {**AXE, "runOnly": {"type": "rule", "values": rules}}
+    violations = page.evaluate("async o => (await axe.run(document, o)).violations", options)
     return [
         f"{v['id']} ({v['impact']}): {node['target']} {node['html'][:120]}"
         for v in violations
