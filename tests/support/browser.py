@@ -7,7 +7,7 @@ import shutil
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -172,17 +172,24 @@ WITHOUT_COLORED_WORDS = """() => {
 
 
 def axe_findings(
-    page: Page, axe: str, *, whole: bool = True, rules: list[str] | None = None
+    page: Page,
+    axe: str,
+    *,
+    whole: bool = True,
+    only: Sequence[str] = (),
+    without: Sequence[str] = (),
 ) -> list[str]:
     """Serious and critical findings of axe, upstream exceptions apart.
 
-    With `whole` False code and formulas lose their colors first: a page's last use. rules: only
-    these, default all.
+    With `whole` False code and formulas lose their colors first: a page's last use. only, without:
+    names of rules, default all.
     """
     if not whole:
         page.evaluate(WITHOUT_COLORED_WORDS)
     page.evaluate(axe)
-    options = AXE if rules is None else {**AXE, "runOnly": {"type": "rule", "values": rules}}
+    options: dict[str, Any] = {**AXE, "rules": {rule: {"enabled": False} for rule in without}}
+    if only:
+        options["runOnly"] = {"type": "rule", "values": only}
     violations = page.evaluate("async o => (await axe.run(document, o)).violations", options)
     return [
         f"{v['id']} ({v['impact']}): {node['target']} {node['html'][:120]}"
