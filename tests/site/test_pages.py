@@ -26,6 +26,10 @@ def pages(site: Path) -> list[str]:
     return sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
 
 
+DARK = """() => getComputedStyle(document.body).backgroundColor
+  .match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) < 200"""
+
+
 def faults_of_visit(page: Page, seen: Record, url: str, axe: str, colors: bool) -> list[str]:
     """Everything wrong with one page at one size, opened light and then turned dark.
 
@@ -44,7 +48,7 @@ def faults_of_visit(page: Page, seen: Record, url: str, axe: str, colors: bool) 
         page, axe, whole=url.endswith(WHOLE), without=[] if colors else COLOR_RULES
     )
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    page.wait_for_function(DARK)
     found += scrolls_sideways(page)
     if colors:
         found += axe_findings(page, axe, only=COLOR_RULES)

@@ -176,13 +176,14 @@ def axe_findings(
     axe: str,
     *,
     whole: bool = True,
+    within: str = "html",
     only: Sequence[str] = (),
     without: Sequence[str] = (),
 ) -> list[str]:
     """Serious and critical findings of axe, upstream exceptions apart.
 
-    With `whole` False code and formulas lose their colors first: a page's last use. only, without:
-    names of rules, default all.
+    With `whole` False code and formulas lose their colors first: a page's last use. within: the
+    part that is looked at. only, without: names of rules, default all.
     """
     if not whole:
         page.evaluate(WITHOUT_COLORED_WORDS)
@@ -190,7 +191,9 @@ def axe_findings(
     options: dict[str, Any] = {**AXE, "rules": {rule: {"enabled": False} for rule in without}}
     if only:
         options["runOnly"] = {"type": "rule", "values": only}
-    violations = page.evaluate("async o => (await axe.run(document, o)).violations", options)
+    violations = page.evaluate(
+        "async ([part, o]) => (await axe.run(part, o)).violations", [within, options]
+    )
     return [
         f"{v['id']} ({v['impact']}): {node['target']} {node['html'][:120]}"
         for v in violations
