@@ -30,6 +30,10 @@ DARK = """() => getComputedStyle(document.body).backgroundColor
   .match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) < 200"""
 
 
+# Some colors of the theme change gradually, and would be judged on the way.
+SETTLED = "() => document.getAnimations().every(each => each.playState === 'finished')"
+
+
 def faults_of_visit(page: Page, seen: Record, url: str, axe: str, colors: bool) -> list[str]:
     """Everything wrong with one page at one size, opened light and then turned dark.
 
@@ -49,6 +53,7 @@ def faults_of_visit(page: Page, seen: Record, url: str, axe: str, colors: bool) 
     )
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(DARK)
+    page.wait_for_function(SETTLED)
     found += scrolls_sideways(page)
     if colors:
         found += axe_findings(page, axe, only=COLOR_RULES)
