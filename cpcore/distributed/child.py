@@ -119,7 +119,7 @@ def _fail(folder: Path, rank: int, error: BaseException) -> NoReturn:
     """Leave the error for the parent, and end without waiting for any peer."""
     told = "".join(traceback.format_exception(error))
     place, kind = where.place(), type(error).__name__
-    message = str(error).removeprefix(f"rank {rank}, {place}: ") or "no message"
+    message = getattr(error, "told", str(error)) or "no message"  # the place stands before it
     failure = Failure(rank, place, kind, message, told, time.monotonic())
     with contextlib.suppress(OSError):
         _write(folder / f"error-{rank}", failure._replace(error=_portable(error)))

@@ -42,7 +42,8 @@ class PeerError(RuntimeError):
     def __init__(self, rank: int, message: Message, side: str, reason: str) -> None:
         self.rank, self.phase, self.step, self.peer = rank, *message[:3]
         where = f"rank {rank}, {message.phase} step {message.step}"
-        super().__init__(f"{where}: expected a message {side} rank {message.peer}, {reason}")
+        self.told = f"expected a message {side} rank {message.peer}, {reason}"
+        super().__init__(f"{where}: {self.told}")
 
 
 Wait = Callable[[], object]  # returns when its message is through, raises RuntimeError if it is not

@@ -17,7 +17,14 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from cpcore.distributed import RankError, context_parallel_attention, launch, where
+from cpcore.distributed import (
+    GroupTransport,
+    Message,
+    RankError,
+    context_parallel_attention,
+    launch,
+    where,
+)
 from tests.support.leftovers import children, listening, nothing_left, ports_in_use
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -259,3 +266,20 @@ def test_the_page_shows_the_real_signature(function: Any) -> None:
     plain = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
     real = str(inspect.Signature(plain))[1:-1]
     assert shown.replace('"', "'") == real
+
+
+def test_a_missed_message_names_its_step_once_also_in_the_middle_of_other_work() -> None:
+    def worker(rank: int) -> None:
+        where.at("training step 3")
+        buffer = torch.zeros(1)
+        if rank == 0:
+            transport = GroupTransport(time_limit_s=0.3)
+            transport.post([], [Message("forward", 2, 1, buffer)]).wait()
+        time.sleep(5)
+
+    with pytest.raises(RankError) as caught:
+        launch(worker, 2, time_limit_s=20)
+    text = str(caught.value).splitlines()[0]
+    wanted = "rank 0, training step 3, forward step 2: PeerError: expected a message from rank 1,"
+    assert text.startswith(wanted), text
+    assert text.count("step 2") == 1
