@@ -35,10 +35,10 @@ class Agreement:
     ) -> None:
         self.transport, self.phase, self.problem = transport, phase, problem
         self.number = transport.next_agreement()
-        told = {"phase": phase, **facts, "number of the call": str(self.number)}
+        told = {"phase": phase, **facts, "agreement": f"number {self.number}"}
         self.text = json.dumps({"facts": told, "problem": "" if problem is None else str(problem)})
         digest = hashlib.blake2b(self.text.encode(), digest_size=16).digest()
-        self.tag = int.from_bytes(digest[:4], "big") >> 1
+        self.tag = int.from_bytes(digest[:4], "big") >> 1 | 1  # 0 is that of the words
         self.word = bytes([problem is not None]) + digest
         self.pending: PendingWords | None = transport.share(phase, self.word)
         # Where tags are not heeded, payload must wait; where something is wrong, none follows.

@@ -115,7 +115,7 @@ def test_no_two_phases_have_one_tag_or_number() -> None:
     assert first == second
     assert [number for number, _ in first] == [1, 2, 3]
     assert len({tag for _, tag in first}) == 3
-    assert all(0 <= tag < 2**31 for _, tag in first)
+    assert all(0 < tag < 2**31 for _, tag in first)
 
 
 def test_ranks_that_disagree_have_tags_that_never_meet() -> None:
