@@ -108,9 +108,8 @@ class _Attention(torch.autograd.Function):
         agreement: Agreement,
     ) -> Tensor:
         """The rank's rows of the output."""
-        with torch.autocast(q.device.type, enabled=False):
+        with agreement, torch.autocast(q.device.type, enabled=False):
             out, saved = passes.forward(agreement, call.clean(q), call.clean(k), call.clean(v))
-        agreement.close()
         lse = saved[-1]
         if torch.isnan(lse).any() or torch.isposinf(lse).any():
             raise expected("query and key", f"finite scores in {lse.dtype}", "an overflow")
@@ -127,8 +126,8 @@ class _Attention(torch.autograd.Function):
             call.check_finite("dout", dout)
         except ValueError as error:
             problem = error
+        saved = ctx.saved_tensors  # raises if the query was changed in place: before any word
         agreement = Agreement(call.transport, "backward", call.facts, problem)
-        with torch.autocast(dout.device.type, enabled=False):
-            gradients = ctx.passes.backward(agreement, ctx.saved_tensors, call.clean(dout))
-        agreement.close()
+        with agreement, torch.autocast(dout.device.type, enabled=False):
+            gradients = ctx.passes.backward(agreement, saved, call.clean(dout))
         return (*(gradient.to(dout.dtype) for gradient in gradients), None, None, None)

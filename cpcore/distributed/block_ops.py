@@ -8,7 +8,7 @@ memory, whatever its stride. 16-bit inputs are widened on CPUs, so that only the
 to 16.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 import torch
@@ -44,7 +44,11 @@ class Rule(NamedTuple):
 
 
 class BlockOp(Protocol):
-    """Computes pieces of the kinds it names, forward and backward."""
+    """Computes pieces of the kinds it names, forward and backward.
+
+    Results of other operations than ours are copied, into the accumulate dtype: ours are fresh, and
+    are changed in place.
+    """
 
     name: str
     kinds: frozenset[Kind]
@@ -160,6 +164,13 @@ class FlashCuda:
 
 
 MATH, FLASH_CPU, FLASH_CUDA = Math(), FlashCpu(), FlashCuda()
+
+
+def fresh(op: BlockOp, results: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    """The results of an operation, as arrays that no one else holds."""
+    if op in (MATH, FLASH_CPU, FLASH_CUDA):
+        return tuple(results)
+    return tuple(wide(x).clone(memory_format=torch.contiguous_format) for x in results)
 
 
 def choose(

@@ -5,10 +5,14 @@ later would end in C++, or in numbers that mean nothing: here it is one ValueErr
 The answers are waited for as late as possible: waiting at once would make every call a barrier.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
+from types import TracebackType
 
 from cpcore.checks import expected
 from cpcore.distributed.messages import PendingWords
@@ -44,6 +48,22 @@ class Agreement:
         # Where tags are not heeded, payload must wait; where something is wrong, none follows.
         if problem is not None or not transport.heeds_tags:
             self.close()
+
+    def __enter__(self) -> Agreement:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        """Close, also if this rank fails: words that no one hears would meet the next agreement."""
+        if error is None:
+            self.close()
+        elif isinstance(error, Exception):
+            with suppress(ValueError, RuntimeError):  # the rank's own error comes first
+                self.close()
 
     def close(self) -> None:
         """Return once every rank is known to enter this phase with the same facts.

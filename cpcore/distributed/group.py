@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.distributed as dist
@@ -17,7 +18,8 @@ from cpcore.checks import expected
 from cpcore.distributed.messages import Message, PeerError, Wait
 from cpcore.distributed.transport import Transport
 
-_agreements: dict[str, int] = {}  # of each process group
+# How many each process group has begun. Not by name: that of a destroyed group is used again.
+_agreements: WeakKeyDictionary[dist.ProcessGroup, int] = WeakKeyDictionary()
 
 
 class GroupTransport(Transport):
@@ -43,7 +45,6 @@ class GroupTransport(Transport):
         if dist.get_rank(group) < 0:
             raise expected("group", "a group with this process in it", "another one")
         self.group = dist.distributed_c10d._get_default_group() if group is None else group
-        self.name = self.group.group_name
         self.limit = None if time_limit_s is None else timedelta(seconds=time_limit_s)
         size = dist.get_world_size(group)
         super().__init__(dist.get_rank(group), size, poison=poison, recording=recording)
@@ -62,7 +63,7 @@ class GroupTransport(Transport):
 
     def next_agreement(self) -> int:
         """Counted for the group, of which there may be many transports."""
-        self.agreements = _agreements[self.name] = _agreements.get(self.name, 0) + 1
+        self.agreements = _agreements[self.group] = _agreements.get(self.group, 0) + 1
         return self.agreements
 
     def _start(

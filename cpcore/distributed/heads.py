@@ -40,7 +40,7 @@ class HeadPasses:
         self, agreement: Agreement, q: Tensor, k: Tensor, v: Tensor
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The rank's rows of the output, and what the backward pass needs."""
-        agreement.close()  # nothing could be computed meanwhile
+        self._begin(agreement)
         q, k, v = self._to_heads("in", (q, k, v), (self.q_heads, self.kv_heads, self.kv_heads))
         rank = self._attention(q, v)
         rank.start()
@@ -53,7 +53,7 @@ class HeadPasses:
         self, agreement: Agreement, saved: Sequence[Tensor], dout: Tensor
     ) -> tuple[Tensor, ...]:
         """dq, dk and dv of the rank's tokens, in the accumulate dtype."""
-        agreement.close()
+        self._begin(agreement)
         q, k, v, out, lse = saved
         (dout,) = self._to_heads("gradient in", (dout,), (self.q_heads,))
         rank = self._attention(q, v)
@@ -63,6 +63,11 @@ class HeadPasses:
         return self._to_rows(
             "gradient out", (rank.dq.of_rows(q), dk.of_rows(k), dv.of_rows(v)), heads
         )
+
+    def _begin(self, agreement: Agreement) -> None:
+        """Enter a phase. Nothing could be computed while the others' words arrive."""
+        self.tag = agreement.tag
+        agreement.close()
 
     def _attention(self, q: Tensor, v: Tensor) -> RankAttention:
         """Rows of this rank's heads, all positions in logical order."""
@@ -117,7 +122,7 @@ class HeadPasses:
         arriving = {p: buffers[p].new_empty(sum(sizes[p])) for p in others}
         sends = [Message(phase, 0, peer, buffers[peer]) for peer in others]
         receives = [Message(phase, 0, peer, arriving[peer]) for peer in others]
-        self.call.transport.post(sends, receives, collective=True).wait()
+        self.call.transport.post(sends, receives, collective=True, tag=self.tag).wait()
         came = list(sent)
         for p in others:
             parts = zip(torch.split(arriving[p], sizes[p]), shapes[p], strict=True)

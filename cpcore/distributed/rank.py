@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from cpcore.checks import Array
-from cpcore.distributed.block_ops import BlockOp, Rule, Saved
+from cpcore.distributed.block_ops import BlockOp, Rule, Saved, fresh
 from cpcore.distributed.blocks import Kind, Piece
 from cpcore.distributed.state import (
     Stats,
@@ -68,7 +68,7 @@ class RankAttention:
         """Forward: merge what the rows see of the block into their running state."""
         for rows, keys, op, rule in self._work(block):
             k, v = block.k[:, :, keys], block.v[:, :, keys]
-            chunk = op.attend(self.q[:, :, rows], k, v, rule)
+            chunk = Stats(*fresh(op, op.attend(self.q[:, :, rows], k, v, rule)))
             if self.state is None and len(self.sees[rows]) == len(self.sees):
                 self.state = chunk  # the merge with nothing
             else:
@@ -97,7 +97,7 @@ class RankAttention:
         for rows, keys, op, rule in self._work(block):
             q, k, v = self.q[:, :, rows], block.k[:, :, keys], block.v[:, :, keys]
             saved = Saved(*(x[:, :, rows] for x in self.saved))
-            shares = op.gradients(q, k, v, saved, rule)
+            shares = fresh(op, op.gradients(q, k, v, saved, rule))
             for total, part, share in zip(totals, (rows, keys, keys), shares, strict=True):
                 total.add(part, share)
         return totals[1:]

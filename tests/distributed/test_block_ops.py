@@ -1,10 +1,12 @@
 """Which operation computes a piece, and that each operation computes the same."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 
-from cpcore import Visibility, from_lengths, zigzag
+from cpcore import Visibility, contiguous, from_lengths, zigzag
 from cpcore.distributed import FLASH_CPU, MATH, context_parallel_attention, run_threads
 from cpcore.distributed.block_ops import Math, Rule, Saved, choose
 from cpcore.distributed.state import Stats, Total
@@ -215,3 +217,61 @@ def test_long_shards_equal_the_attention_of_torch() -> None:
         got = layout.unshard([part.numpy() for part in parts])
         # Up to 1500 terms of size 1, each with some roundings of 1e-16.
         assert np.abs(got - ref.numpy()).max() < 1e-11
+
+
+class Careless(Math):
+    """Right numbers in arrays that are not its own: views of inputs, and one used again."""
+
+    def __init__(self) -> None:
+        self.room: dict[tuple[int, ...], torch.Tensor] = {}
+
+    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, rule: Rule) -> Stats:
+        output, total, top = super().attend(q, k, v, rule)
+        if k.shape[2] == 1 and rule.visible is None:  # one key: its value is the output
+            return Stats(v, torch.ones(()).to(v.dtype).expand(top.shape), top)
+        return Stats(output, total, top)
+
+    def gradients(self, *arrays: Any) -> tuple[torch.Tensor, ...]:
+        kept = []
+        for name, share in enumerate(super().gradients(*arrays)):
+            room = self.room.setdefault((name, *share.shape), torch.empty_like(share))
+            kept.append(room.copy_(share))
+        return tuple(kept)
+
+
+def test_results_that_an_operation_does_not_give_away_are_not_changed() -> None:
+    def worker(transport: Transport, kind: type[Math]) -> list[torch.Tensor]:
+        q, k, v, dout = (normal(10 * n + transport.rank, 1, 2, 1, 4) for n in range(4))
+        leaves = [x.requires_grad_() for x in (q, k, v)]
+        out = context_parallel_attention(
+            *leaves, layout=contiguous(3, 3), visibility=None, group=transport, block_op=kind()
+        )
+        return [out.detach(), *torch.autograd.grad(out, leaves, dout)]
+
+    careful, careless = (run_threads(worker, 3, kind) for kind in (Math, Careless))
+    for one, other in zip(careful, careless, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def test_a_row_that_overflows_in_one_block_stays_an_overflow_after_another() -> None:
+    """Row 0 of rank 0 sees only -inf in its own block, and nothing of the other."""
+    relation = np.eye(4, dtype=bool)
+    relation[1, 2] = True
+
+    def worker(transport: Transport) -> str:
+        q = torch.ones(1, 1, 2, 2, dtype=torch.float64)
+        k = q.clone()
+        if transport.rank == 0:
+            q[:, :, 0], k[:, :, 0] = 1e200, -1e200
+        try:
+            context_parallel_attention(
+                q, k, k, layout=contiguous(4, 2), visibility=Visibility(causal=False,
+                relation=relation), group=transport,
+            )  # fmt: skip
+        except ValueError as error:
+            return str(error)
+        return ""
+
+    told = run_threads(worker, 2)
+    assert "expected finite scores" in told[0]
+    assert told[1] == ""

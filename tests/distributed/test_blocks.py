@@ -106,3 +106,11 @@ def test_a_block_out_of_logical_order_is_no_triangle() -> None:
     pieces = cut(Visibility(), own, own, "partial")
     assert covered(pieces, (2, 2), np.array([[True, True], [False, True]])) == ""
     assert Piece(slice(0, 2), slice(0, 2), "triangle") not in pieces
+
+
+def test_a_step_that_hides_a_key_at_its_own_place_is_no_triangle() -> None:
+    """Row 0, at position 1, sees keys at 0 and at 1; a triangle would hide the second."""
+    q_pos, k_pos = np.array([1, 2, 3]), np.array([0, 1, 2])
+    pieces = cut(Visibility(), q_pos, k_pos, "partial")
+    visible = double_loop(q_pos.tolist(), k_pos.tolist(), {"causal": True})
+    assert covered(pieces, (3, 3), visible) == ""
