@@ -73,7 +73,8 @@ class Agreement:
         """
         if self.pending is None:
             return
-        words, self.pending = set(self.pending.wait()), None
+        pending, self.pending = self.pending, None  # once, also if it fails
+        words = set(pending.wait())
         if self.problem is None and words == {self.word}:
             return
         padded = self.text.encode()[:TEXT_BYTES].ljust(TEXT_BYTES)
