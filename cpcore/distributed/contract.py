@@ -15,7 +15,8 @@ from functools import lru_cache
 from types import TracebackType
 
 from cpcore.checks import expected
-from cpcore.distributed.messages import PendingWords
+from cpcore.distributed import where
+from cpcore.distributed.messages import PeerError, PendingWords
 from cpcore.distributed.transport import Transport
 from cpcore.layouts import Layout
 from cpcore.masks import Visibility
@@ -58,12 +59,17 @@ class Agreement:
         error: BaseException | None,
         at: TracebackType | None,
     ) -> None:
-        """Close, also if this rank fails: words that no one hears would meet the next agreement."""
+        """Close, also if this rank fails: words that no one hears would meet the next agreement.
+
+        Not after a message that was missed: then the group is lost, and a wait could be in vain.
+        """
         if error is None:
             self.close()
-        elif isinstance(error, Exception):
+        elif isinstance(error, Exception) and not isinstance(error, PeerError):
+            step = where.last_step()
             with suppress(ValueError, RuntimeError):  # the rank's own error comes first
                 self.close()
+            where.step(step)  # where it failed
 
     def close(self) -> None:
         """Return once every rank is known to enter this phase with the same facts.

@@ -15,7 +15,7 @@ import torch.distributed as dist
 from torch import Tensor
 
 from cpcore.checks import expected
-from cpcore.distributed.messages import Message, PeerError, Wait
+from cpcore.distributed.messages import Message, Wait, missed
 from cpcore.distributed.transport import Transport
 
 # How many each process group has begun. Not by name: that of a destroyed group is used again.
@@ -78,7 +78,7 @@ class GroupTransport(Transport):
         try:
             works = self._begin(sides, tag)
         except RuntimeError as error:
-            raise PeerError(self.rank, *sides[0], f"received {error}") from error
+            raise missed(self.rank, *sides[0], error) from error
         if len(works) < len(sides):  # NCCL: one piece of work for the whole batch
             return [(*sides[0], works[0].wait)]
         return [

@@ -49,6 +49,14 @@ class PeerError(RuntimeError):
 Wait = Callable[[], object]  # returns when its message is through, raises RuntimeError if it is not
 
 
+def missed(rank: int, message: Message, side: str, error: RuntimeError) -> PeerError:
+    """The error of a rank whose message could not be started or did not come, at its step."""
+    where.step(f"{message.phase} step {message.step}")
+    # What follows in Gloo's text is advice that does not fit here.
+    reason = " ".join(str(error).partition("This is typically")[0].split())
+    return PeerError(rank, message, side, f"received {reason}")
+
+
 class PendingWords:
     """One word from every rank, under way."""
 
@@ -77,9 +85,7 @@ class Pending:
             try:
                 wait()
             except RuntimeError as error:
-                # What follows in Gloo's text is advice that does not fit here.
-                reason = " ".join(str(error).partition("This is typically")[0].split())
-                raise PeerError(self._rank, message, side, f"received {reason}") from error
+                raise missed(self._rank, message, side, error) from error
         self._waits = []
 
 

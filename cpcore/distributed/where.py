@@ -44,6 +44,11 @@ def step(name: str) -> None:
     _write()
 
 
+def last_step() -> str:
+    """The step given last."""
+    return _step
+
+
 def place() -> str:
     """Where this rank is: "training step 3, forward step 2"."""
     known = [part for part in (_here, _step) if part]

@@ -123,7 +123,7 @@ DISTRIBUTED: dict[str, set[str]] = {
     "transport": {"messages"},
     "group": {"messages", "transport"},
     "threads": {"messages", "transport"},
-    "contract": {"messages", "transport"},
+    "contract": {"messages", "transport", "where"},
     "state": set(),
     "scores": {"state"},
     "blocks": set(),
