@@ -7,7 +7,13 @@ import pytest
 import torch
 
 from cpcore import Visibility, contiguous, from_lengths, zigzag
-from cpcore.distributed import FLASH_CPU, MATH, context_parallel_attention, run_threads
+from cpcore.distributed import (
+    FLASH_CPU,
+    MATH,
+    PeerError,
+    context_parallel_attention,
+    run_threads,
+)
 from cpcore.distributed.block_ops import Math, Rule, Saved, choose
 from cpcore.distributed.state import Stats, Total
 from cpcore.distributed.transport import Transport
@@ -253,25 +259,51 @@ def test_results_that_an_operation_does_not_give_away_are_not_changed() -> None:
         assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
+@pytest.mark.parametrize("protocol", ["ring", "direct", "all_gather", "all_to_all"])
+def test_keys_and_values_may_be_changed_after_the_call(protocol: str) -> None:
+    def worker(transport: Transport, changed: bool) -> list[torch.Tensor]:
+        q, k, v, dout = (normal(10 * n + transport.rank, 1, 2, 4, 4) for n in range(4))
+        leaves = [x.requires_grad_() for x in (q, k, v)]
+        keys, values = k * 1, v * 1
+        out = context_parallel_attention(
+            q, keys, values, layout=zigzag(8, 2), visibility=Visibility(), group=transport,
+            protocol=protocol,
+        )  # fmt: skip
+        if changed:
+            with torch.no_grad():
+                keys.zero_()
+                values.zero_()
+        return list(torch.autograd.grad(out, leaves, dout))
+
+    left, changed = (run_threads(worker, 2, each) for each in (False, True))
+    for one, other in zip(left, changed, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
+
+
 def test_a_row_that_overflows_in_one_block_stays_an_overflow_after_another() -> None:
-    """Row 0 of rank 0 sees only -inf in its own block, and nothing of the other."""
+    """Row 0 of rank 0 sees only -inf in its own block, and nothing of the other.
+
+    Rank 0 raises alone; the next phase of rank 1 ends with an error.
+    """
     relation = np.eye(4, dtype=bool)
     relation[1, 2] = True
 
-    def worker(transport: Transport) -> str:
+    def worker(transport: Transport) -> None:
         q = torch.ones(1, 1, 2, 2, dtype=torch.float64)
         k = q.clone()
         if transport.rank == 0:
             q[:, :, 0], k[:, :, 0] = 1e200, -1e200
         try:
-            context_parallel_attention(
-                q, k, k, layout=contiguous(4, 2), visibility=Visibility(causal=False,
-                relation=relation), group=transport,
+            out = context_parallel_attention(
+                q.requires_grad_(), k, k, layout=contiguous(4, 2), group=transport,
+                visibility=Visibility(causal=False, relation=relation),
             )  # fmt: skip
-        except ValueError as error:
-            return str(error)
-        return ""
+            torch.autograd.grad(out.sum(), q)
+        except (ValueError, PeerError) as error:
+            told[transport.rank] = str(error)
 
-    told = run_threads(worker, 2)
+    told: dict[int, str] = {}
+    with pytest.raises(RuntimeError, match="messages that nobody took"):  # the words of rank 1
+        run_threads(worker, 2, time_limit_s=4)
     assert "expected finite scores" in told[0]
-    assert told[1] == ""
+    assert "agreement before backward" in told[1]
