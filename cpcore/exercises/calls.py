@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from cpcore.exercises.deadline import Alarm, OutOfTimeError, Space, watcher
+from cpcore.exercises.deadline import Alarm, OutOfTimeError, Space, apart, watcher
 
 LIMIT_S = 5.0
 PRINTED = 2000  # characters of a reader's prints that are kept
@@ -91,9 +91,11 @@ def guarded(
             with _peak(out, measure), Alarm(1.5 * limit_s):
                 sys.settrace(watch)
                 try:
-                    out.value = play()
+                    out.value, error = next(apart(play))
                 finally:
                     sys.settrace(old)
+                if error is not None:
+                    raise error
                 if time.monotonic() > deadline:  # inside one call of a library, or untraced
                     raise OutOfTimeError
         except OutOfTimeError:

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
 from typing import Any
 
@@ -45,6 +45,20 @@ def watcher(deadline: float, space: Space | None, codes: set[CodeType]) -> Calla
         return line(frame, event, arg)
 
     return enter
+
+
+def apart(play: Callable[[], Any]) -> Iterator[tuple[Any, BaseException | None]]:
+    """One call's value or error, with its own record of the error being handled.
+
+    Every generator has that record to itself. A call that is stopped on its way out of an `except`
+    leaves it filled (seen in CPython 3.11), and every later error would be said to have come
+    "during handling" of it.
+    """
+    try:
+        result: tuple[Any, BaseException | None] = play(), None
+    except BaseException as error:  # a generator may not raise StopIteration
+        result = None, error
+    yield result
 
 
 class Alarm:

@@ -71,7 +71,22 @@ def test_an_endless_loop_is_stopped_and_named(body: str, monkeypatch: pytest.Mon
     exec("def loop(acc, chunk):\n " + body.replace("\n", "\n "), space)
     before = time.monotonic()
     assert "endless loop" in said(judged(space["loop"]))
+    assert sys.exception() is None  # or later errors would seem to follow from the loop's
     assert time.monotonic() - before < 20  # one call is stopped, the other claims are not tried
+
+
+def test_a_stopped_call_leaves_no_error_in_handling_behind() -> None:
+    space: dict[str, Any] = {}
+    exec("def loop():\n " + SWALLOWING.replace("\n", "\n "), space)
+    for _ in range(20):  # the clock decides at which step it is stopped
+        outcome = guarded_calls.guarded(space["loop"], limit_s=0.01, space=space)
+        assert "endless loop" in outcome.error
+        assert sys.exception() is None
+
+
+def test_an_answer_may_raise_stop_iteration() -> None:
+    outcome = guarded_calls.guarded(lambda: next(iter(())))
+    assert outcome.error == "it raised StopIteration"
 
 
 def test_a_rank_that_does_not_let_go_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
