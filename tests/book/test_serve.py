@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from scripts import serve
+from tests.support.browser import serving as in_process
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -101,6 +102,24 @@ def test_the_files_of_a_page_come_over_one_connection(tmp_path: Path) -> None:
             assert link.getresponse().read().decode() == text
             assert link.sock is used is not None
         link.close()
+
+
+def test_the_second_part_of_an_answer_does_not_wait_for_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "index.html").write_text("page")
+    waits: list[bool] = []
+    send = serve.Handler.end_headers
+
+    def noted(handler: serve.Handler) -> None:
+        option = handler.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        waits.append(not option)
+        send(handler)
+
+    monkeypatch.setattr(serve.Handler, "end_headers", noted)
+    with in_process(tmp_path) as address:
+        assert fetch(address)[0] == 200
+    assert waits == [False]
 
 
 def test_a_reader_who_leaves_in_the_middle_of_a_file_is_no_error(

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.browser import Bare, axe_findings, scrolls_sideways, serving, visiting
+from tests.support.accessibility import axe_findings
+from tests.support.browser import Bare, scrolls_sideways, serving, visiting
 
 PAGE = (
     '<!doctype html><html lang="en"><head><title>t</title><link rel="icon" href="data:,"></head>'
@@ -45,6 +46,14 @@ def faults(browser: Browser, folder: Path, body: str, axe: str) -> dict[str, lis
         ("<script>throw new Error('broken')</script>", "complaints"),
         ("<p style='width: 600px'>wide</p>", "scroll"),
         ("<p style='color: #ccc; background: #fff'>faint</p>", "axe"),
+        ("<p>fine</p><p>fine, <span style='color: #ccc'>faint</span></p>", "axe"),
+        ("<p>fine</p><div style='background: #222'><p>dark on dark</p></div>", "axe"),
+        ("<p>fine</p><p style='opacity: 0.3'>faint</p>", "axe"),
+        (
+            "<div class='highlight'><pre style='background: linear-gradient(#fff, #eee)'>"
+            "code <b style='color: #ccc'>word</b></pre></div>",
+            "axe",
+        ),
         ("<input type='range'>", "axe"),
     ],
 )
@@ -78,10 +87,10 @@ def test_a_machine_without_chromium_gets_one_line_that_says_how_to_get_it(tmp_pa
     said = [line for line in done.stdout.split("\n") if "no Chromium" in line]
     assert done.returncode == 0, done.stdout
     assert len(said) == 1
-    assert re.match(r"SKIPPED \[8\] .*: `apt-get install chromium`, or any on PATH$", said[0])
+    assert re.match(r"SKIPPED \[12\] .*: `apt-get install chromium`, or any on PATH$", said[0])
 
 
 def test_the_hosted_checks_fail_without_chromium(tmp_path: Path) -> None:
     done = browser_tests(tmp_path, CI="true")
     assert done.returncode == 1
-    assert "8 errors" in done.stdout
+    assert "12 errors" in done.stdout

@@ -13,7 +13,8 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page
 
 from scripts.interview import load
-from tests.support.browser import Record, axe_findings, scrolls_sideways, visiting
+from tests.support.accessibility import axe_findings
+from tests.support.browser import Record, scrolls_sideways, visiting
 
 PAGE = "book/practice.html"
 BOX = ".cp-practice"

@@ -9,16 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from scripts import check_site
-from tests.support.browser import (
-    COLOR_RULES,
-    SCHEMES,
-    WHOLE,
-    WIDTHS,
-    Record,
-    axe_findings,
-    scrolls_sideways,
-    visiting,
-)
+from tests.support.accessibility import axe_findings
+from tests.support.browser import SCHEMES, WIDTHS, Record, scrolls_sideways, visiting
 
 
 def pages(site: Path) -> list[str]:
@@ -30,15 +22,8 @@ DARK = """() => getComputedStyle(document.body).backgroundColor
   .match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) < 200"""
 
 
-# Some colors of the theme change gradually, and would be judged on the way.
-SETTLED = "() => document.getAnimations().every(each => each.playState === 'finished')"
-
-
-def faults_of_visit(page: Page, seen: Record, url: str, axe: str, colors: bool) -> list[str]:
-    """Everything wrong with one page at one size, opened light and then turned dark.
-
-    colors: also contrast, which takes most of the time.
-    """
+def faults_of_visit(page: Page, seen: Record, url: str, axe: str) -> list[str]:
+    """Everything wrong with one page at one size, opened light and then turned dark."""
     seen.clear()
     page.emulate_media(color_scheme="light")
     page.goto(url, wait_until="load")
@@ -48,15 +33,11 @@ def faults_of_visit(page: Page, seen: Record, url: str, axe: str, colors: bool) 
     if plain > check_site.MAX_PAGE_BYTES or packed > check_site.MAX_PAGE_GZIP_BYTES:
         found.append(f"weighs {plain:,} bytes, {packed:,} gzipped")
     found += scrolls_sideways(page)
-    found += axe_findings(
-        page, axe, whole=url.endswith(WHOLE), without=[] if colors else COLOR_RULES
-    )
+    found += axe_findings(page, axe, last=True)
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(DARK)
-    page.wait_for_function(SETTLED)
     found += scrolls_sideways(page)
-    if colors:
-        found += axe_findings(page, axe, only=COLOR_RULES)
+    found += axe_findings(page, axe, colors="only", last=True)
     return found + [f"outside request {url}" for url in seen.outside] + seen.complaints
 
 
@@ -64,17 +45,14 @@ def faults_of_visit(page: Page, seen: Record, url: str, axe: str, colors: bool) 
 def test_every_page_is_quiet_light_accessible_and_fits(
     site: Path, address: str, browser: Browser, axe: str, width: int
 ) -> None:
-    """Colors do not follow the width: all pages are asked about them on a wide screen, one on a
-    phone; those without scripts on a phone by another test.
-    """
     found = []
     with visiting(browser, address, viewport={"width": width, "height": 844}) as (page, seen):
         for name in pages(site):
             if name == "index.html":
                 continue  # leads on at once, tested below
-            colors = width == max(WIDTHS) or name.endswith(WHOLE)
-            faults = faults_of_visit(page, seen, address + name, axe, colors)
-            found += [f"{name}: {fault}" for fault in faults]
+            found += [
+                f"{name}: {fault}" for fault in faults_of_visit(page, seen, address + name, axe)
+            ]
     assert not found, "\n".join(found)
 
 
@@ -83,13 +61,6 @@ def test_dark_and_light_differ_in_colors_alone(site: Path) -> None:
     for name in pages(site):
         text = (site / name).read_text(encoding="utf-8")
         assert not re.search(r'class="[^"]*\bonly-(dark|light)\b', text), name
-
-
-def test_one_page_with_code_and_formulas_keeps_their_colors_for_axe(site: Path) -> None:
-    (page,) = [name for name in pages(site) if name.endswith(WHOLE)]
-    text = (site / page).read_text(encoding="utf-8")
-    assert text.count('class="katex-html"') > 10
-    assert text.count('class="highlight') > 10
 
 
 def test_dark_readers_get_a_dark_page(address: str, browser: Browser) -> None:

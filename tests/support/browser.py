@@ -7,7 +7,7 @@ import shutil
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,7 +19,13 @@ from playwright.sync_api import Browser, BrowserContext, Page, Request, Response
 
 from scripts import serve
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NAMES = (
+    "chromium-headless-shell",  # draws the same, in less time
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+)
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -36,11 +42,6 @@ ALLOWED_CONSOLE = ("[PST]", "[togglebutton]")
 FONTS = (".woff2", ".woff", ".ttf")
 WIDTHS = (390, 1280)
 SCHEMES = ("light", "dark")
-# Every rule; only what fails is described, and nothing is fetched a second time: twice as fast.
-AXE = {"resultTypes": ["violations"], "preload": False}
-COLOR_RULES = ["color-contrast", "link-in-text-block"]  # all that depend on colors
-# Findings in markup that the theme makes and we cannot change from here, by rule and element.
-UPSTREAM: dict[str, tuple[str, str]] = {}
 
 
 def chromium() -> str | None:
@@ -159,45 +160,3 @@ def scrolls_sideways(page: Page) -> list[str]:
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )
     return [f"{overflow} px too wide: {wide}"] if overflow > 0 else []
-
-
-# Thousands of colored words of code and letters of formulas take axe half of its time. Their colors
-# are those of one style sheet: they are looked at in full on one page that has both.
-WHOLE = "06_backward.html"
-WITHOUT_COLORED_WORDS = """() => {
-  for (const code of document.querySelectorAll(".highlight pre"))
-    code.textContent = code.textContent;
-  for (const formula of document.querySelectorAll(".katex-html")) formula.replaceChildren();
-}"""
-
-
-def axe_findings(
-    page: Page,
-    axe: str,
-    *,
-    whole: bool = True,
-    within: str = "html",
-    only: Sequence[str] = (),
-    without: Sequence[str] = (),
-) -> list[str]:
-    """Serious and critical findings of axe, upstream exceptions apart.
-
-    With `whole` False code and formulas lose their colors first: a page's last use. within: the
-    part that is looked at. only, without: names of rules, default all.
-    """
-    if not whole:
-        page.evaluate(WITHOUT_COLORED_WORDS)
-    page.evaluate(axe)
-    options: dict[str, Any] = {**AXE, "rules": {rule: {"enabled": False} for rule in without}}
-    if only:
-        options["runOnly"] = {"type": "rule", "values": only}
-    violations = page.evaluate(
-        "async ([part, o]) => (await axe.run(part, o)).violations", [within, options]
-    )
-    return [
-        f"{v['id']} ({v['impact']}): {node['target']} {node['html'][:120]}"
-        for v in violations
-        if v["impact"] in ("serious", "critical")
-        for node in v["nodes"]
-        if UPSTREAM.get(v["id"], ("", ""))[0] not in node["html"] or v["id"] not in UPSTREAM
-    ]

@@ -49,7 +49,8 @@ class Desk:
     def button(self, text: str, number: int) -> Locator:
         """A button under a cell."""
         name = f"Stop Python, cell {number}" if text == "Stop" else f"{text} cell {number}"
-        return self.page.get_by_role("button", name=name, exact=True)
+        # Within the cell: the names of all buttons of a long page take longer than the test.
+        return self.cell(number).get_by_role("button", name=name, exact=True)
 
     def note(self, number: int) -> Locator:
         """What the cell says beside its buttons."""
