@@ -4,7 +4,7 @@ Loaded by name (`-p tests.support.plugin`), before any conftest, so that coverag
 lines that run when a module is imported.
 
 Coverage is measured in tests/core and nowhere else: the core must be covered by its own tests, and
-measuring makes the pictures' tests twice as slow. It is asked for by CPCORE_COVERAGE=1, not by the
+measuring makes tests half as slow again. It is asked for by CPCORE_COVERAGE=1, not by the
 plugin pytest-cov: with that one nbval also measures inside the kernels, and hangs there.
 """
 
@@ -18,6 +18,14 @@ import coverage
 import pytest
 
 MEASURED = Path(__file__).resolve().parent.parent / "core"
+# They run thousands of cases through lines that the other tests of the core read as well.
+SWEEPS = {
+    "test_ledger_double.py",
+    "test_ring_properties.py",
+    "test_schedule_work.py",
+    "test_simulate_metamorphic.py",
+    "test_simulate_random.py",
+}
 SAID = "said"
 
 measure = coverage.Coverage(data_suffix=True) if os.environ.get("CPCORE_COVERAGE") else None
@@ -33,7 +41,7 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Measure the tests of the core, with their fixtures."""
-    if measure and MEASURED in item.path.parents:
+    if measure and MEASURED in item.path.parents and item.path.name not in SWEEPS:
         measure.start()
         try:
             return (yield)
