@@ -24,6 +24,7 @@ SWEEPS = {
     "test_ring_properties.py",
     "test_schedule_work.py",
     "test_simulate_metamorphic.py",
+    "test_simulate_poison.py",
     "test_simulate_random.py",
 }
 SAID = "said"
