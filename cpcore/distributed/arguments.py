@@ -3,6 +3,7 @@
 Owns the checks that a rank can make alone. `contract` carries their verdict to the others.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,7 +71,8 @@ class Call:
 
 def _finite(array: Tensor) -> bool:
     """Whether all numbers are finite: then so is their sum, which is fast, unless it overflows."""
-    return bool(torch.isfinite(array.sum())) or bool(torch.isfinite(array).all())
+    array = array.detach()
+    return math.isfinite(array.sum()) or bool(torch.isfinite(array).all())
 
 
 def checked_call(

@@ -91,10 +91,7 @@ class GroupTransport(Transport):
         to = [(start[side], message.buffer, self.peers[message.peer]) for message, side in sides]
         if self.on_gpus:  # in one batch, without which two GPUs may wait for each other
             return dist.batch_isend_irecv([dist.P2POp(*each, self.group) for each in to])
-        # Sends first: with the buffer of a receive in place, Gloo would copy a whole message to its
-        # socket within the call that sends it.
-        works = [begin(buffer, peer, self.group, tag) for begin, buffer, peer in reversed(to)]
-        return works[::-1]
+        return [begin(buffer, peer, self.group, tag) for begin, buffer, peer in to]
 
     def _finish(self, work: dist.Work, message: Message, side: str) -> None:
         if self.limit is None:
