@@ -146,7 +146,7 @@ def test_each_choice_answers_to_the_mouse(address: str, browser: Browser) -> Non
         assert score(page).startswith(f"{len(nodes)} of {len(nodes)} right")
 
 
-@pytest.mark.parametrize("name", [NAME, LONGEST])
+@every_quiz
 def test_keys_alone_answer_every_question(address: str, browser: Browser, name: str) -> None:
     """Tab reaches a group, arrows choose, Enter answers; the next Tab is the button."""
     with opened(browser, address, name) as (page, nodes, seen):
