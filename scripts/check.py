@@ -31,6 +31,8 @@ TESTS = [
     "tests/ui",
     "tests/book",
     "book",
+    "tests/site/test_no_scripts.py",
+    "tests/site/test_jupyterlab.py",
     "tests/site/test_quiz.py",
     "tests",
 ]

@@ -168,7 +168,7 @@ def test_every_random_stream_delivers_what_is_sent_in_the_order_of_its_fields() 
     """Ring keys arrive one step after they left; all else arrives in the step in which it left."""
     for seed in range(0, 4 * len(CELLS), 5):
         drawing = drawn(seed)
-        events = drawing.events()
+        events = drawing.events
         phases = ("forward", "replay", "return")
         places = [(phases.index(e.phase), e.step, e.rank) for e in events]
         assert places == sorted(places)

@@ -54,7 +54,7 @@ def test_verdict_and_pairs_of_every_random_event_are_those_of_the_mask() -> None
         seen = double_loop(
             every, every, {"causal": False} if drawing.rule is None else drawing.rule
         )
-        for e in drawing.events():
+        for e in drawing.events:
             block = seen[np.ix_(owned[e.rank], owned[e.owner][e.key_start : e.key_stop])]
             pairs = 0 if e.phase == "return" else int(block.sum())
             full = bool(pairs) and bool(block.all())

@@ -22,7 +22,7 @@ def test_output_lse_and_gradients_of_a_random_run_equal_dense_and_autograd(part:
 def traits(drawing: Drawn) -> list[str]:
     """What is special about a configuration."""
     seen, layout = drawing.problem.seen, drawing.layout
-    partial = (e.step > 0 and e.verdict == "partial" for e in drawing.events())
+    partial = (e.step > 0 and e.verdict == "partial" for e in drawing.events)
     found = {
         "an empty rank": 0 in layout.lengths,
         "a row without keys": not seen.any(axis=-1).all(),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.accessibility import axe_findings
+from tests.support.accessibility import axe_findings, color_findings
 from tests.support.browser import Bare, scrolls_sideways, serving, visiting
 
 PAGE = (
@@ -66,6 +66,48 @@ def test_a_fault_is_noticed(
 def test_a_clean_page_has_no_findings(browser: Browser, tmp_path: Path, axe: str) -> None:
     found = faults(browser, tmp_path, "<h1>Title</h1><p>Text.</p>", axe)
     assert not any(found.values()), found
+
+
+FAINT = "<p style='color: #ccc'>faint</p>"
+LINK = "<a href='#' style='color: #333; text-decoration: none'>link</a>"
+SHADOWED = (
+    "<div class='highlight'><pre style='background: linear-gradient(#fff, #eee)'>a <i>b</i></pre>"
+    "</div>"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "rule"),
+    [
+        (FAINT, "<p>fine</p>" + FAINT, None),
+        ("<p>fine</p>", "<p>fine</p>" + FAINT, "color-contrast"),
+        (FAINT, f"<div style='background: #eee'>{FAINT}</div>", "color-contrast"),
+        (f"<p>{LINK}</p>", f"<p>A sentence with a {LINK} in it.</p>", "link-in-text-block"),
+    ],
+)
+def test_a_look_is_judged_once_and_any_other_again(
+    browser: Browser, tmp_path: Path, axe: str, first: str, second: str, rule: str | None
+) -> None:
+    judged: set[str] = set()
+    with serving(tmp_path, Bare) as home, visiting(browser, home) as (page, _):
+        for name, body in (("first", first), ("second", second)):
+            (tmp_path / f"{name}.html").write_text(PAGE.format(body), encoding="utf-8")
+            page.goto(f"{home}{name}.html")
+            found = color_findings(page, axe, judged=judged)
+    assert [line.split()[0] for line in found] == ([] if rule is None else [rule])
+
+
+def test_a_judged_page_is_left_as_it_was(browser: Browser, tmp_path: Path, axe: str) -> None:
+    (tmp_path / "page.html").write_text(PAGE.format(SHADOWED), encoding="utf-8")
+    with serving(tmp_path, Bare) as home, visiting(browser, home) as (page, _):
+        page.goto(home + "page.html")
+        looks = "() => [...document.querySelectorAll('*')].map(e => e.outerHTML + "
+        looks += "JSON.stringify(getComputedStyle(e).backgroundImage))"
+        before = page.evaluate(looks)
+        judged: set[str] = set()
+        for _ in range(2):  # the second time nothing is new, and all of the code is put aside
+            color_findings(page, axe, judged=judged)
+            assert page.evaluate(looks) == before
 
 
 def browser_tests(path: Path, **settings: str) -> subprocess.CompletedProcess[str]:

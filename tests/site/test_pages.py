@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from scripts import check_site
-from tests.support.accessibility import axe_findings
+from tests.support.accessibility import axe_findings, color_findings
 from tests.support.browser import SCHEMES, WIDTHS, Record, scrolls_sideways, visiting
 
 
@@ -22,8 +22,11 @@ DARK = """() => getComputedStyle(document.body).backgroundColor
   .match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) < 200"""
 
 
-def faults_of_visit(page: Page, seen: Record, url: str, axe: str) -> list[str]:
-    """Everything wrong with one page at one size, opened light and then turned dark."""
+def faults_of_visit(page: Page, seen: Record, url: str, axe: str, judged: set[str]) -> list[str]:
+    """Everything wrong with one page at one size, opened light and then turned dark.
+
+    judged: looks of text that other pages have shown.
+    """
     seen.clear()
     page.emulate_media(color_scheme="light")
     page.goto(url, wait_until="load")
@@ -33,26 +36,31 @@ def faults_of_visit(page: Page, seen: Record, url: str, axe: str) -> list[str]:
     if plain > check_site.MAX_PAGE_BYTES or packed > check_site.MAX_PAGE_GZIP_BYTES:
         found.append(f"weighs {plain:,} bytes, {packed:,} gzipped")
     found += scrolls_sideways(page)
-    found += axe_findings(page, axe, last=True)
+    found += axe_findings(page, axe, judged=judged)
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(DARK)
     found += scrolls_sideways(page)
-    found += axe_findings(page, axe, colors="only", last=True)
+    found += color_findings(page, axe, judged=judged)
     return found + [f"outside request {url}" for url in seen.outside] + seen.complaints
+
+
+@pytest.fixture(scope="module")
+def judged() -> set[str]:
+    """Looks of text whose colors have been judged, on any page and at any width."""
+    return set()
 
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_page_is_quiet_light_accessible_and_fits(
-    site: Path, address: str, browser: Browser, axe: str, width: int
+    site: Path, address: str, browser: Browser, axe: str, judged: set[str], width: int
 ) -> None:
-    found = []
+    found: list[str] = []
     with visiting(browser, address, viewport={"width": width, "height": 844}) as (page, seen):
         for name in pages(site):
             if name == "index.html":
                 continue  # leads on at once, tested below
-            found += [
-                f"{name}: {fault}" for fault in faults_of_visit(page, seen, address + name, axe)
-            ]
+            faults = faults_of_visit(page, seen, address + name, axe, judged)
+            found += [f"{name}: {fault}" for fault in faults]
     assert not found, "\n".join(found)
 
 

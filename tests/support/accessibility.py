@@ -17,7 +17,7 @@ COLOR_RULES = ["color-contrast", "link-in-text-block"]  # all that depend on col
 # Findings in markup that the theme makes and we cannot change from here, by rule and element.
 UPSTREAM: dict[str, tuple[str, str]] = {}
 
-# First and last visible element with text, or field, of each look within the parts that match. Two,
+# By look, the first and last visible element with text, or field, within the parts that match. Two,
 # because axe is not sure of what is partly covered or scrolled away.
 OF_EACH = """part => {
   const grounds = new Map([[null, ""]]);
@@ -30,6 +30,11 @@ OF_EACH = """part => {
     }
     return grounds.get(e);
   };
+  const inText = link => {
+    let block = link.parentElement;
+    while (block && getComputedStyle(block).display === "inline") block = block.parentElement;
+    return !!block && block.textContent.trim().length > link.textContent.trim().length;
+  };
   const looks = new Map();
   for (const root of document.querySelectorAll(part)) {
     for (const e of [root, ...root.querySelectorAll("*")]) {
@@ -39,21 +44,26 @@ OF_EACH = """part => {
       const s = getComputedStyle(e);
       const around = e.parentElement ? getComputedStyle(e.parentElement).color : "";
       // Of a single letter axe is never sure.
-      const look = [length > 1, e.localName, s.color, s.fontSize, s.fontWeight,
-                    s.textDecorationLine, s.borderBottom, s.textShadow, around, ground(e)].join();
+      const look = [length > 1, e.localName, e.localName === "a" && inText(e), s.color, s.fontSize,
+                    s.fontWeight, s.textDecorationLine, s.borderBottom, s.textShadow, around,
+                    ground(e)].join();
       looks.set(look, [looks.has(look) ? looks.get(look)[0] : e, e]);
     }
   }
-  return [...new Set([...looks.values()].flat())];
+  return looks;
 }"""
 
-# Code and formulas without the thousands of elements that color and place their letters.
+# Takes from code and formulas the thousands of elements that color and place their letters, and
+# returns how to put them back.
 STRIP = """kept => {
-  const dull = box => !kept.some(e => box.contains(e));
-  for (const code of document.querySelectorAll(".highlight pre"))
-    if (dull(code)) code.textContent = code.textContent;
-  for (const formula of document.querySelectorAll(".katex-html"))
-    if (dull(formula)) formula.replaceChildren();
+  const undo = [];
+  for (const box of document.querySelectorAll(".highlight pre, .katex-html")) {
+    if (kept.some(e => box.contains(e))) continue;
+    const nodes = [...box.childNodes];
+    box.replaceChildren(box.matches("pre") ? box.textContent : "");
+    undo.push(() => box.replaceChildren(...nodes));
+  }
+  return () => undo.forEach(restore => restore());
 }"""
 
 # Colors are judged as they are in the end, and without the shadows at the edges of what scrolls:
@@ -64,35 +74,65 @@ PLAIN = """
     background-image: none !important;
   }"""
 
-RUN = f"""async ([part, rules, colors, last, options, plain]) => {{
-  if (colors) {{
-    const style = new CSSStyleSheet();
-    style.replaceSync(plain);
-    document.adoptedStyleSheets.push(style);
-  }}
-  const looks = colors ? ({OF_EACH})(part) : [];
-  if (last) ({STRIP})(looks);
-  const only = values => ({{ ...options, runOnly: {{ type: "rule", values }} }});
-  const off = Object.fromEntries(rules.map(rule => [rule, {{ enabled: false }}]));
-  const found = colors === "only" ? [] : [await axe.run(part, {{ ...options, rules: off }})];
-  if (looks.length) found.push(await axe.run({{ include: looks }}, only(rules)));
-  return found.flatMap(each => each.violations);
+RULES = """async ([part, colors, options]) => {
+  const rules = Object.fromEntries(colors.map(rule => [rule, { enabled: false }]));
+  return (await axe.run(part, { ...options, rules })).violations;
+}"""
+
+COLORS = f"""async ([part, values, options, plain, judged]) => {{
+  const style = new CSSStyleSheet();
+  style.replaceSync(plain);
+  const before = [...document.adoptedStyleSheets];
+  document.adoptedStyleSheets = [...before, style];
+  const known = new Set(judged);
+  const looks = [...({OF_EACH})(part)].filter(([look]) => !known.has(look));
+  const include = [...new Set(looks.flatMap(([_, both]) => both))];
+  const restore = ({STRIP})(include);
+  const only = {{ ...options, runOnly: {{ type: "rule", values }} }};
+  const found = include.length ? (await axe.run({{ include }}, only)).violations : [];
+  restore();
+  document.adoptedStyleSheets = before;
+  return [found, looks.map(([look]) => look)];
 }}"""
 
 
 def axe_findings(
-    page: Page, axe: str, *, within: str = "html", colors: bool | str = True, last: bool = False
+    page: Page, axe: str, *, within: str = "html", judged: set[str] | None = None
 ) -> list[str]:
     """Serious and critical findings of axe, upstream exceptions apart.
 
-    axe: its source. within: the parts that are looked at. colors: also the rules of color, or
-    "only" these. last: the page is not used any more, and may lose words of no look of their own.
+    axe: its source. within: the parts that are looked at. judged: as in `color_findings`.
     """
-    page.evaluate(axe)
-    arguments: list[Any] = [within, COLOR_RULES, colors, last, AXE, PLAIN]
+    _bring(page, axe)
+    found = _told(page.evaluate(RULES, [within, COLOR_RULES, AXE]))
+    return found + color_findings(page, axe, within=within, judged=judged)
+
+
+def color_findings(
+    page: Page, axe: str, *, within: str = "html", judged: set[str] | None = None
+) -> list[str]:
+    """Those of the rules of color alone.
+
+    judged: looks of other pages, which are not judged again; those of this page join them.
+    """
+    _bring(page, axe)
+    known = set() if judged is None else judged
+    arguments: list[Any] = [within, COLOR_RULES, AXE, PLAIN, sorted(known)]
+    violations, looks = page.evaluate(COLORS, arguments)
+    known.update(looks)
+    return _told(violations)
+
+
+def _bring(page: Page, axe: str) -> None:
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(axe)
+
+
+def _told(violations: list[dict[str, Any]]) -> list[str]:
+    """One line for each element at fault."""
     return [
         f"{v['id']} ({v['impact']}): {node['target']} {node['html'][:120]}"
-        for v in page.evaluate(RUN, arguments)
+        for v in violations
         if v["impact"] in ("serious", "critical")
         for node in v["nodes"]
         if UPSTREAM.get(v["id"], ("", ""))[0] not in node["html"] or v["id"] not in UPSTREAM

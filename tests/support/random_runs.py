@@ -6,6 +6,7 @@ A seed fixes everything. The cell (layout, rule, protocol) follows from it by co
 
 import itertools
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from unittest.mock import patch
 
@@ -44,6 +45,7 @@ class Drawn:
     def visibility(self) -> Visibility | None:
         return None if self.rule is None else Visibility(**self.rule)
 
+    @cached_property
     def events(self) -> list[Event]:
         options: dict[str, Any] = {"protocol": self.cell[2], "max_block": self.max_block}
         return list(schedule(self.layout, self.visibility, **options))
@@ -59,7 +61,7 @@ class Drawn:
     def pieces(self) -> int:
         """The most tiles that one row's state is merged from."""
         tiles = [0] * self.layout.cp_size
-        for event in self.events():
+        for event in self.events:
             if event.phase == "forward" and event.pairs:
                 pos = self.layout.owned[event.owner][event.key_start : event.key_stop]
                 runs = np.split(pos, np.flatnonzero(np.diff(pos) != 1) + 1)
@@ -174,7 +176,7 @@ def _compare(drawing: Drawn, run: Run) -> None:
             own = getattr(result, name)
             assert own.dtype == got.dtype, f"{name}: {own.dtype}"
             assert np.array_equal(own, part), name
-    assert run.events == drawing.events()
+    assert run.events == drawing.events
 
 
 def _within(problem: Problem, run: Run, wanted: Answer, allowed: Answer) -> None:
