@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from scripts import assets, wheel_sources
+from scripts import assets, bytecode, wheel_sources
 from scripts.wheel_sources import NoAnswerError, Source
 
 NAME = "pyodide"  # in assets.json, and the folder in the site
@@ -86,7 +86,10 @@ def ensure(
     npm: assets.Fetch = assets.npm_pack,
     sources: dict[str, Source] = wheel_sources.ALL,
 ) -> Files:
-    """Every file of Python for the page, verified: core, lock of what is hosted, wheels."""
+    """Every file of Python for the page, verified: core, lock of what is hosted, wheels.
+
+    The library of the core comes compiled.
+    """
     asset = assets.pinned()[NAME]
     with assets.using(cache):
         files = assets.wanted_files(assets.archive(NAME, asset, cache, npm), asset)
@@ -96,7 +99,8 @@ def ensure(
         kept = cache / "pyodide-wheels"
         collect(wheels, kept, sources)
         files["pyodide-lock.json"] = json.dumps(lock, sort_keys=True).encode()
-        return files | {name: (kept / name).read_bytes() for name in wheels}
+        files |= {name: (kept / name).read_bytes() for name in wheels}
+        return bytecode.with_compiled_library(files, cache)
 
 
 def source_zip(package: Path) -> bytes:

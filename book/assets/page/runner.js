@@ -8,7 +8,7 @@
   "use strict";
 
   const parts = window.cpRunner;
-  const SIZE = "17 MB";
+  const SIZE = "18 MB";
   const cells = [];
   let queue = []; // cells that the reader asked for, in order
   let current = null; // the cell that the reader asked for and that runs, or waits for others
