@@ -20,6 +20,7 @@ SCRIPTS = Path(__file__).resolve().parent
 LIBRARY = "python_stdlib.zip"
 START = "import numpy, json"
 LIMIT_S = 120.0
+REASON = 200  # characters of an error that are told: a line of Pyodide may have a megabyte
 
 Files = dict[str, bytes]  # name in the site's folder -> content
 
@@ -81,11 +82,12 @@ def run(runner: Path, pyodide: Path, host: Path, text: str) -> None:
     command = [str(assets.node_folder() / "node"), str(runner), str(pyodide), str(host)]
     try:
         done = subprocess.run(
-            command, input=text, capture_output=True, text=True, timeout=LIMIT_S, check=False
+            command, input=text.encode(), capture_output=True, timeout=LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired as error:
         told = f"Python for the page: Pyodide did not end in {LIMIT_S:g} s under Node."
         raise assets.AssetError(told) from error
     if done.returncode:
-        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        reason = lines[-1][:REASON] if lines else f"exit code {done.returncode}"
         raise assets.AssetError(f"Python for the page: Pyodide fails under Node: {reason}")

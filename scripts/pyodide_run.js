@@ -19,6 +19,6 @@ async function main(pyodideFolder, hostFolder) {
 
 main(...process.argv.slice(2)).catch(function (error) {
   // Without this Node prints the line that threw, and a line of Pyodide has a megabyte.
-  console.error(String(error.message || error).trim());
+  console.error(String((error && error.message) || error).trim());
   process.exit(1);
 });

@@ -111,15 +111,28 @@ def test_a_bad_copy_is_refused_and_not_kept(
     assert not list((tmp_path / "pyodide-library").iterdir())
 
 
-def test_a_pyodide_that_does_not_run_is_one_line(
-    tmp_path: Path, original: dict[str, bytes]
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (b"throw new Error('broken on purpose');", "broken on purpose"),
+        (b"throw new Error('x'.repeat(1e5));", "x" * 50),
+        (b"throw null;", "null"),
+        (
+            b"process.stderr.write(Buffer.from([255, 10])); process.exit(1);",
+            "\N{REPLACEMENT CHARACTER}",
+        ),
+        (b"process.exit(3);", "exit code 3"),
+    ],
+)
+def test_a_pyodide_that_does_not_run_is_one_short_line(
+    tmp_path: Path, script: bytes, told: str
 ) -> None:
-    broken = original | {"pyodide.asm.js": b"throw new Error('broken on purpose');"}
     with pytest.raises(assets.AssetError) as caught:
-        bytecode.with_compiled_library(broken, tmp_path)
+        bytecode.with_compiled_library(FILES | {"pyodide.js": script}, tmp_path)
     assert str(caught.value).startswith("Python for the page: Pyodide fails under Node: ")
-    assert "broken on purpose" in str(caught.value)
+    assert told in str(caught.value)
     assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
 
 
 def test_a_pyodide_that_does_not_end_is_ended(

@@ -70,6 +70,10 @@ def test_a_clean_page_has_no_findings(browser: Browser, tmp_path: Path, axe: str
 
 FAINT = "<p style='color: #ccc'>faint</p>"
 LINK = "<a href='#' style='color: #333; text-decoration: none'>link</a>"
+UNSURE = (  # something lies over it, which says nothing about the same words elsewhere
+    f"<div style='position: relative'>{FAINT}"
+    "<i style='position: absolute; inset: 0; background: linear-gradient(#fff, #eee)'></i></div>"
+)
 SHADOWED = (
     "<div class='highlight'><pre style='background: linear-gradient(#fff, #eee)'>a <i>b</i></pre>"
     "</div>"
@@ -82,6 +86,7 @@ SHADOWED = (
         (FAINT, "<p>fine</p>" + FAINT, None),
         ("<p>fine</p>", "<p>fine</p>" + FAINT, "color-contrast"),
         (FAINT, f"<div style='background: #eee'>{FAINT}</div>", "color-contrast"),
+        (UNSURE, FAINT, "color-contrast"),
         (f"<p>{LINK}</p>", f"<p>A sentence with a {LINK} in it.</p>", "link-in-text-block"),
     ],
 )

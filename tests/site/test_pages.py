@@ -9,17 +9,13 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from scripts import check_site
-from tests.support.accessibility import axe_findings, color_findings
+from tests.support.accessibility import axe_findings, color_findings, turn
 from tests.support.browser import SCHEMES, WIDTHS, Record, scrolls_sideways, visiting
 
 
 def pages(site: Path) -> list[str]:
     """Addresses of all pages, relative to the site."""
     return sorted(path.relative_to(site).as_posix() for path in site.rglob("*.html"))
-
-
-DARK = """() => getComputedStyle(document.body).backgroundColor
-  .match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) < 200"""
 
 
 def faults_of_visit(page: Page, seen: Record, url: str, axe: str, judged: set[str]) -> list[str]:
@@ -37,8 +33,7 @@ def faults_of_visit(page: Page, seen: Record, url: str, axe: str, judged: set[st
         found.append(f"weighs {plain:,} bytes, {packed:,} gzipped")
     found += scrolls_sideways(page)
     found += axe_findings(page, axe, judged=judged)
-    page.emulate_media(color_scheme="dark")
-    page.wait_for_function(DARK)
+    turn(page, "dark")
     found += scrolls_sideways(page)
     found += color_findings(page, axe, judged=judged)
     return found + [f"outside request {url}" for url in seen.outside] + seen.complaints

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Locator, Page
 from cpcore.ui import quiz
 from cpcore.ui.quiz import Quiz, curly, plain
 from cpcore.ui.quiz_data import Question, chapters
-from tests.support.accessibility import axe_findings, color_findings
+from tests.support.accessibility import axe_findings, color_findings, turn
 from tests.support.browser import (
     WIDTHS,
     Record,
@@ -229,9 +229,9 @@ def test_a_quiz_is_accessible_before_and_after_answers(
 ) -> None:
     def faults() -> list[str]:
         found = axe_findings(page, axe, within=".cp-quiz")
-        page.emulate_media(color_scheme="dark")
+        turn(page, "dark")
         found += color_findings(page, axe, within=".cp-quiz")
-        page.emulate_media(color_scheme="light")
+        turn(page, "light")
         return found
 
     size = {"width": width, "height": 844}

@@ -88,12 +88,29 @@ COLORS = f"""async ([part, values, options, plain, judged]) => {{
   const looks = [...({OF_EACH})(part)].filter(([look]) => !known.has(look));
   const include = [...new Set(looks.flatMap(([_, both]) => both))];
   const restore = ({STRIP})(include);
-  const only = {{ ...options, runOnly: {{ type: "rule", values }} }};
-  const found = include.length ? (await axe.run({{ include }}, only)).violations : [];
+  const only = {{ ...options, resultTypes: ["violations", "incomplete"], elementRef: true,
+    runOnly: {{ type: "rule", values }} }};
+  const found = include.length ? await axe.run({{ include }}, only)
+    : {{ violations: [], incomplete: [] }};
   restore();
   document.adoptedStyleSheets = before;
-  return [found, looks.map(([look]) => look)];
+  const unsure = new Set(found.incomplete.flatMap(rule => rule.nodes.map(node => node.element)));
+  const told = found.violations.map(({{ id, impact, nodes }}) => ({{
+    id, impact, nodes: nodes.map(({{ target, html }}) => ({{ target, html }})),
+  }}));
+  const sure = looks.filter(([_, both]) => both.some(e => !unsure.has(e)));
+  return [told, sure.map(([look]) => look)];
 }}"""
+
+# The theme follows the system's scheme in its own time.
+TURNED = """dark => (getComputedStyle(document.body).backgroundColor
+  .match(/\\d+/g).slice(0, 3).reduce((sum, part) => sum + Number(part), 0) < 200) === dark"""
+
+
+def turn(page: Page, scheme: str) -> None:
+    """Let the reader's system ask for "light" or "dark", and wait until the page has turned."""
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.wait_for_function(TURNED, arg=scheme == "dark")
 
 
 def axe_findings(
@@ -113,7 +130,8 @@ def color_findings(
 ) -> list[str]:
     """Those of the rules of color alone.
 
-    judged: looks of other pages, which are not judged again; those of this page join them.
+    judged: looks of other pages, which are not judged again; those of this page join them, but for
+    those of which axe is not sure here.
     """
     _bring(page, axe)
     known = set() if judged is None else judged
