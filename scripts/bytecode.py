@@ -69,23 +69,35 @@ def problem(copy: bytes, library: bytes) -> str:
         ):
             if damaged := made.testzip():
                 return f"has a damaged {damaged}"
-            names = {name.removesuffix("c") if name.endswith(".pyc") else name
-                     for name in made.namelist()}  # fmt: skip
-            missing = sorted(set(whole.namelist()) - names)
-            return f"lacks {missing[0]}" if missing else ""
+            names = [text_name(name) for name in made.namelist()]
+            if missing := sorted(set(whole.namelist()) - set(names)):
+                return f"lacks {missing[0]}"
+            if len(names) > len(whole.namelist()):
+                return "has more files than the library"
+            same = set(made.namelist()) & set(whole.namelist())
+            changed = sorted(name for name in same if made.read(name) != whole.read(name))
+            return f"has another {changed[0]}" if changed else ""
     except zipfile.BadZipFile:
         return "is no zip"
 
 
+def text_name(name: str) -> str:
+    """The name that a file of the copy has in the library."""
+    return name.removesuffix("c") if name.endswith(".pyc") else name
+
+
 def run(runner: Path, pyodide: Path, host: Path, text: str) -> None:
     """Run Python text in Pyodide under Node."""
-    command = [str(assets.node_folder() / "node"), str(runner), str(pyodide), str(host)]
     try:
+        command = [str(assets.node_folder() / "node"), str(runner), str(pyodide), str(host)]
         done = subprocess.run(
             command, input=text.encode(), capture_output=True, timeout=LIMIT_S, check=False
         )
     except subprocess.TimeoutExpired as error:
         told = f"Python for the page: Pyodide did not end in {LIMIT_S:g} s under Node."
+        raise assets.AssetError(told) from error
+    except (ImportError, OSError) as error:
+        told = f"Python for the page: Node cannot be started: {error}"
         raise assets.AssetError(told) from error
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()

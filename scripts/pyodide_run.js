@@ -17,7 +17,12 @@ async function main(pyodideFolder, hostFolder) {
   pyodide.runPython(fs.readFileSync(0, "utf8"));
 }
 
-main(...process.argv.slice(2)).catch(function (error) {
+function ended() {
+  process.exitCode = 0;
+}
+
+process.exitCode = 1; // also if Pyodide never comes so far
+main(...process.argv.slice(2)).then(ended, function (error) {
   // Without this Node prints the line that threw, and a line of Pyodide has a megabyte.
   console.error(String((error && error.message) || error).trim());
   process.exit(1);

@@ -87,6 +87,11 @@ SHADOWED = (
         ("<p>fine</p>", "<p>fine</p>" + FAINT, "color-contrast"),
         (FAINT, f"<div style='background: #eee'>{FAINT}</div>", "color-contrast"),
         (UNSURE, FAINT, "color-contrast"),
+        (f"<div aria-disabled='true'>{FAINT}</div>", FAINT, "color-contrast"),
+        (f"<div style='text-indent: -9999px'>{FAINT}</div>", FAINT, "color-contrast"),
+        ("<p>fine</p>", "<p style='-webkit-text-fill-color: #ccc'>faint</p>", "color-contrast"),
+        ("<p>word</p>", "<p style='font-size: 9px'>word</p>", None),
+        (f"<p>Some words<br>{LINK}</p>", f"<p>Now in a {LINK} sentence.</p>", "link-in-text-block"),
         (f"<p>{LINK}</p>", f"<p>A sentence with a {LINK} in it.</p>", "link-in-text-block"),
     ],
 )

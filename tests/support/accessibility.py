@@ -45,6 +45,7 @@ OF_EACH = """part => {
       const around = e.parentElement ? getComputedStyle(e.parentElement).color : "";
       // Of a single letter axe is never sure.
       const look = [length > 1, e.localName, e.localName === "a" && inText(e), s.color, s.fontSize,
+                    s.webkitTextFillColor,
                     s.fontWeight, s.textDecorationLine, s.borderBottom, s.textShadow, around,
                     ground(e)].join();
       looks.set(look, [looks.has(look) ? looks.get(look)[0] : e, e]);
@@ -88,17 +89,22 @@ COLORS = f"""async ([part, values, options, plain, judged]) => {{
   const looks = [...({OF_EACH})(part)].filter(([look]) => !known.has(look));
   const include = [...new Set(looks.flatMap(([_, both]) => both))];
   const restore = ({STRIP})(include);
-  const only = {{ ...options, resultTypes: ["violations", "incomplete"], elementRef: true,
+  const only = {{ ...options, resultTypes: ["violations", "passes"], elementRef: true,
     runOnly: {{ type: "rule", values }} }};
-  const found = include.length ? await axe.run({{ include }}, only)
-    : {{ violations: [], incomplete: [] }};
+  const nothing = {{ violations: [], passes: [] }};
+  const found = include.length ? await axe.run({{ include }}, only) : nothing;
   restore();
   document.adoptedStyleSheets = before;
-  const unsure = new Set(found.incomplete.flatMap(rule => rule.nodes.map(node => node.element)));
   const told = found.violations.map(({{ id, impact, nodes }}) => ({{
     id, impact, nodes: nodes.map(({{ target, html }}) => ({{ target, html }})),
   }}));
-  const sure = looks.filter(([_, both]) => both.some(e => !unsure.has(e)));
+  // A verdict on every rule that can apply: a link may stand where axe asks nothing of links.
+  const decided = rule => new Set([...found.passes, ...found.violations]
+    .filter(({{ id }}) => id === rule).flatMap(({{ nodes }}) => nodes.map(node => node.element)));
+  const verdicts = values.map(decided);
+  const sure = looks.filter(([_, both]) => verdicts.every((seen, i) =>
+    both.some(e => seen.has(e)) || (values[i] === "link-in-text-block" && both[0].localName !== "a")
+  ));
   return [told, sure.map(([look]) => look)];
 }}"""
 
@@ -130,8 +136,8 @@ def color_findings(
 ) -> list[str]:
     """Those of the rules of color alone.
 
-    judged: looks of other pages, which are not judged again; those of this page join them, but for
-    those of which axe is not sure here.
+    judged: looks of other pages, which are not judged again; those of this page of which axe was
+    sure join them.
     """
     _bring(page, axe)
     known = set() if judged is None else judged
