@@ -90,7 +90,11 @@ SHADOWED = (
         (f"<div aria-disabled='true'>{FAINT}</div>", FAINT, "color-contrast"),
         (f"<div style='text-indent: -9999px'>{FAINT}</div>", FAINT, "color-contrast"),
         ("<p>fine</p>", "<p style='-webkit-text-fill-color: #ccc'>faint</p>", "color-contrast"),
-        ("<p>word</p>", "<p style='font-size: 9px'>word</p>", None),
+        (
+            "<p style='color: #777; font-size: 24px'>large</p>",
+            FAINT.replace("ccc", "777"),
+            "color-contrast",
+        ),
         (f"<p>Some words<br>{LINK}</p>", f"<p>Now in a {LINK} sentence.</p>", "link-in-text-block"),
         (f"<p>{LINK}</p>", f"<p>A sentence with a {LINK} in it.</p>", "link-in-text-block"),
     ],
