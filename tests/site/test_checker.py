@@ -11,7 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.accessibility import axe_findings, color_findings
+from tests.support.accessibility import (
+    COLOR_RULES,
+    OF_EACH,
+    axe_findings,
+    color_findings,
+)
 from tests.support.browser import Bare, scrolls_sideways, serving, visiting
 
 PAGE = (
@@ -54,6 +59,10 @@ def faults(browser: Browser, folder: Path, body: str, axe: str) -> dict[str, lis
             "code <b style='color: #ccc'>word</b></pre></div>",
             "axe",
         ),
+        ("<p style='color: #ccc'>no</p>", "axe"),
+        ("<p style='color: #ccc'><input type='radio' aria-label='x'> words</p>", "axe"),
+        ("<math><mtext style='color: #ccc'>words</mtext></math>", "axe"),
+        ("<p>words <a href='#' style='color: #333; text-decoration: none'>x</a></p>", "axe"),
         ("<input type='range'>", "axe"),
     ],
 )
@@ -61,6 +70,36 @@ def test_a_fault_is_noticed(
     browser: Browser, tmp_path: Path, axe: str, body: str, check: str
 ) -> None:
     assert faults(browser, tmp_path, body, axe)[check]
+
+
+CLIPPED = "position: absolute; clip: rect(1px, 1px, 1px, 1px); color: #ccc"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<p style='color: #ccc'>x</p>",
+        "<svg><text y='20' fill='#ccc' style='color: #ccc'>words</text></svg>",
+        "<p aria-disabled='true' style='color: #ccc'>words <b>and more</b></p>",
+        "<fieldset disabled><button style='color: #ccc'>words <b>and more</b></button></fieldset>",
+        "<p style='color: #ccc; visibility: hidden'>words</p>",
+        "<p style='opacity: 0'>words</p>",
+        "<p style='color: #ccc; position: absolute; left: -999px'>words</p>",
+        "<p style='color: #ccc; position: absolute; top: -999px'>words</p>",
+        f"<p><span class='katex-mathml' style='{CLIPPED}'>words</span></p>",
+        *(f"<input type='{kind}' style='color: #ccc'>" for kind in ("checkbox", "radio", "range")),
+    ],
+)
+def test_what_is_left_out_is_no_fault_to_axe_either(
+    browser: Browser, tmp_path: Path, axe: str, body: str
+) -> None:
+    (tmp_path / "page.html").write_text(PAGE.format(body), encoding="utf-8")
+    with serving(tmp_path, Bare) as home, visiting(browser, home) as (page, _):
+        page.goto(home + "page.html")
+        page.evaluate(axe)
+        rules = {"runOnly": {"type": "rule", "values": COLOR_RULES}}
+        assert page.evaluate("async o => (await axe.run(o)).violations", rules) == []
+        assert page.evaluate(f"({OF_EACH})('body').size") == 0
 
 
 def test_a_clean_page_has_no_findings(browser: Browser, tmp_path: Path, axe: str) -> None:
@@ -143,10 +182,10 @@ def test_a_machine_without_chromium_gets_one_line_that_says_how_to_get_it(tmp_pa
     said = [line for line in done.stdout.split("\n") if "no Chromium" in line]
     assert done.returncode == 0, done.stdout
     assert len(said) == 1
-    assert re.match(r"SKIPPED \[12\] .*: `apt-get install chromium`, or any on PATH$", said[0])
+    assert re.match(r"SKIPPED \[16\] .*: `apt-get install chromium`, or any on PATH$", said[0])
 
 
 def test_the_hosted_checks_fail_without_chromium(tmp_path: Path) -> None:
     done = browser_tests(tmp_path, CI="true")
     assert done.returncode == 1
-    assert "12 errors" in done.stdout
+    assert "16 errors" in done.stdout

@@ -17,8 +17,11 @@ COLOR_RULES = ["color-contrast", "link-in-text-block"]  # all that depend on col
 # Findings in markup that the theme makes and we cannot change from here, by rule and element.
 UPSTREAM: dict[str, tuple[str, str]] = {}
 
-# By look, the first and last visible element with text, or field, within the parts that match. Two,
-# because axe is not sure of what is partly covered or scrolled away.
+# By look, the first and last element with text, or field, within the parts that match, and whether
+# it is a link among other words. Two, because axe is not sure of what is partly covered.
+#
+# Left out is what axe finds no fault with, whatever its colors: what no one sees, what is out of
+# use, fields without words, the letters of pictures, and single letters.
 OF_EACH = """part => {
   const grounds = new Map([[null, ""]]);
   const ground = e => {
@@ -33,22 +36,32 @@ OF_EACH = """part => {
   const inText = link => {
     let block = link.parentElement;
     while (block && getComputedStyle(block).display === "inline") block = block.parentElement;
-    return !!block && block.textContent.trim().length > link.textContent.trim().length;
+    const letters = e => e.textContent.replace(/\\s/g, "").length;
+    const links = block ? [...block.querySelectorAll("a")].map(letters) : [];
+    return !!block && letters(block) > links.reduce((sum, length) => sum + length, 0);
   };
+  const unseen = e => {
+    const { right, bottom } = e.getBoundingClientRect();
+    return right + scrollX <= 0 || bottom + scrollY <= 0 || e.closest(".katex-mathml")
+      || !e.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+  };
+  const wordless = "input:is([type=checkbox], [type=radio], [type=range], [type=color])";
   const looks = new Map();
   for (const root of document.querySelectorAll(part)) {
     for (const e of [root, ...root.querySelectorAll("*")]) {
       const own = [...e.childNodes].filter(n => n.nodeType === Node.TEXT_NODE);
       const length = own.map(n => n.data).join("").trim().length;
-      if (!(length || e.matches("input, select, textarea")) || !e.checkVisibility()) continue;
+      const link = length && e.localName === "a" && inText(e);
+      if (e.matches("input, select, textarea") ? e.matches(wordless) : length <= (link ? 0 : 1))
+        continue;
+      if (e instanceof SVGElement || e.closest("[aria-disabled=true], :disabled") || unseen(e))
+        continue;
       const s = getComputedStyle(e);
       const around = e.parentElement ? getComputedStyle(e.parentElement).color : "";
-      // Of a single letter axe is never sure.
-      const look = [length > 1, e.localName, e.localName === "a" && inText(e), s.color, s.fontSize,
-                    s.webkitTextFillColor,
-                    s.fontWeight, s.textDecorationLine, s.borderBottom, s.textShadow, around,
-                    ground(e)].join();
-      looks.set(look, [looks.has(look) ? looks.get(look)[0] : e, e]);
+      const look = [e.localName, link, s.color, s.fontSize, s.webkitTextFillColor, s.fontWeight,
+                    s.textDecorationLine, s.borderBottom, s.textShadow, around, ground(e)].join();
+      const { both: [first] } = looks.get(look) ?? { both: [e] };
+      looks.set(look, { both: [first, e], link });
     }
   }
   return looks;
@@ -87,7 +100,7 @@ COLORS = f"""async ([part, values, options, plain, judged]) => {{
   document.adoptedStyleSheets = [...before, style];
   const known = new Set(judged);
   const looks = [...({OF_EACH})(part)].filter(([look]) => !known.has(look));
-  const include = [...new Set(looks.flatMap(([_, both]) => both))];
+  const include = [...new Set(looks.flatMap(([_, {{ both }}]) => both))];
   const restore = ({STRIP})(include);
   const only = {{ ...options, resultTypes: ["violations", "passes"], elementRef: true,
     runOnly: {{ type: "rule", values }} }};
@@ -98,12 +111,12 @@ COLORS = f"""async ([part, values, options, plain, judged]) => {{
   const told = found.violations.map(({{ id, impact, nodes }}) => ({{
     id, impact, nodes: nodes.map(({{ target, html }}) => ({{ target, html }})),
   }}));
-  // A verdict on every rule that can apply: a link may stand where axe asks nothing of links.
+  // A verdict on every rule that can apply: axe asks nothing of links without words around them.
   const decided = rule => new Set([...found.passes, ...found.violations]
     .filter(({{ id }}) => id === rule).flatMap(({{ nodes }}) => nodes.map(node => node.element)));
   const verdicts = values.map(decided);
-  const sure = looks.filter(([_, both]) => verdicts.every((seen, i) =>
-    both.some(e => seen.has(e)) || (values[i] === "link-in-text-block" && both[0].localName !== "a")
+  const sure = looks.filter(([_, {{ both, link }}]) => verdicts.every((seen, i) =>
+    both.some(e => seen.has(e)) || (values[i] === "link-in-text-block" && !link)
   ));
   return [told, sure.map(([look]) => look)];
 }}"""
