@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from html import escape
 
 RANK_COLORS = (
@@ -48,11 +49,13 @@ def contrast(first: str, second: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
+@lru_cache(4096)
 def text_color(fill: str) -> str:
     """Whichever of near-black and white reads better on ``fill``."""
     return max(("#111", "#fff"), key=lambda ink: contrast(ink, fill))
 
 
+@lru_cache(4096)
 def num(value: float, digits: int = 3) -> str:
     """A number as the book prints it: at most three decimals, a real minus sign.
 
@@ -72,6 +75,7 @@ def num(value: float, digits: int = 3) -> str:
     return "0" if shown == "-0" else shown.replace("-", "\N{MINUS SIGN}")
 
 
+@lru_cache(4096)
 def at(value: float) -> str:
     """A coordinate: one decimal is finer than a pixel, and keeps the strings short and equal."""
     shown = f"{value:.1f}".removesuffix(".0")

@@ -8,18 +8,20 @@ import re
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from playwright.sync_api import Browser, Page, Route
 
 from cpcore.ui import catalogue, network_lab
+from scripts import serve
 from tests.site.test_explorables import misplaced_text
 from tests.support.accessibility import axe_findings
 from tests.support.browser import (
     SCHEMES,
     Record,
     scrolls_sideways,
+    serving,
     visiting,
 )
 from tests.support.live_page import (
@@ -727,23 +729,36 @@ def changed(content: bytes) -> bytes:
     return content[:-1] + bytes([content[-1] ^ 1])
 
 
+class Damaging(serve.Handler):
+    """Serves other files in place of some of the site. Through the driver 10 MB take a second."""
+
+    instead: ClassVar[dict[str, Path]] = {}  # by name
+
+    def translate_path(self, path: str) -> str:
+        """The file behind an address."""
+        found = super().translate_path(path)
+        return str(self.instead.get(Path(found).name, found))
+
+
 @pytest.mark.parametrize("damage", [cut, changed])
 @pytest.mark.parametrize("pattern", ["numpy-*.whl", "pyodide.asm.wasm", "cpcore.zip"])
 def test_a_damaged_file_is_refused_by_name(
-    site: Path, address: str, browser: Browser, pattern: str, damage: Callable[[bytes], bytes]
+    site: Path,
+    browser: Browser,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pattern: str,
+    damage: Callable[[bytes], bytes],
 ) -> None:
     (path,) = (site / "pyodide").glob(pattern)
-    kind = {".wasm": "application/wasm"}.get(path.suffix, "application/zip")
-
-    def answer(route: Route) -> None:
-        route.fulfill(body=damage(path.read_bytes()), content_type=kind)
-
-    with visiting(browser, address) as (page, _):
-        page.context.route(f"**/{path.name}*", answer)
-        page.goto(address + PAGE)
+    damaged = tmp_path / path.name
+    damaged.write_bytes(damage(path.read_bytes()))
+    monkeypatch.setitem(Damaging.instead, path.name, damaged)
+    with serving(site, Damaging) as home, visiting(browser, home) as (page, _):
+        page.goto(home + PAGE)
         said = Desk(page).run(1)
         assert said == f"Python ended: {path.name}: damaged, and refused. Run tries again."
-        page.context.unroute(f"**/{path.name}*")
+        monkeypatch.undo()
         if pattern == "cpcore.zip":
             assert Desk(page).run(1).startswith("Ran in")
 

@@ -11,6 +11,7 @@
   let asked = 0;
   let output = null; // takes the outputs of the cell that runs
   let progress = null; // takes { text, share } while Python loads
+  let cache = "default"; // "reload" once a file came damaged: the browser may have kept it
 
   /* Why this page cannot run Python at all, or "". */
   function obstacle() {
@@ -92,13 +93,15 @@
     worker.onerror = function () {
       stop("its worker could not be loaded");
     };
-    booted = ask("boot", { version: version }).then(
+    booted = ask("boot", { version: version, cache: cache }).then(
       function () {
         progress = null;
+        cache = "default";
         if (window.cpExplorables) window.cpExplorables.connect(draw);
       },
       function (error) {
         stop();
+        if (error.message.includes("damaged")) cache = "reload";
         throw error;
       }
     );

@@ -13,7 +13,7 @@
 
   /* Downloads of one start: all begin at once, the page hears how many bytes have come, and
    * Pyodide, which asks for them one after the other, gets them from here. */
-  function downloads(version) {
+  function downloads(version, cache) {
     const fetch = self.fetch.bind(self);
     const load = self.importScripts.bind(self);
     const begun = new Map();
@@ -56,7 +56,7 @@
       }
     }
     async function begin(name) {
-      const coming = fetch(folder + name + "?v=" + version);
+      const coming = fetch(folder + name + "?v=" + version, { cache: cache });
       const response = await coming.catch(function () {
         throw new Error(name + ": no answer from the server");
       });
@@ -129,7 +129,7 @@
   }
 
   async function boot(request) {
-    const from = downloads(request.version);
+    const from = downloads(request.version, request.cache);
     const [manifest, lock] = await Promise.all([
       from.json("manifest.json"),
       from.json("pyodide-lock.json"),
