@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import re
+import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from playwright.sync_api import Browser, Page, Route
+from playwright.sync_api import Browser, BrowserContext, Page, Route
 
 from cpcore.ui import catalogue, network_lab
 from scripts import serve
@@ -20,6 +21,7 @@ from tests.support.accessibility import axe_findings
 from tests.support.browser import (
     SCHEMES,
     Record,
+    returning,
     scrolls_sideways,
     serving,
     visiting,
@@ -140,14 +142,25 @@ RUN_CELLS = f"""async ([cells, settled, limit]) => {{
 }}"""
 
 
+@pytest.fixture(scope="module")
+def reader(
+    address: str, browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[BrowserContext, Record]]:
+    """Someone who reads the chapters one after the other."""
+    with returning(browser, address, tmp_path_factory.mktemp("reader")) as (context, seen):
+        yield context, seen
+
+
 @pytest.mark.parametrize("name", NOTEBOOKS)
 def test_every_live_cell_run_from_the_top_shows_the_stored_output(
-    address: str, browser: Browser, name: str
+    address: str, reader: tuple[BrowserContext, Record], name: str
 ) -> None:
     faults = []
+    context, seen = reader
+    seen.clear()
     cells = dict(enumerate(code_cells(name), start=1))
     live = {number: cell for number, cell in cells.items() if "no-live" not in tags(cell)}
-    with visiting(browser, address) as (page, seen):
+    with context.new_page() as page:
         page.goto(f"{address}{name}.html")
         assert page.locator("div.cell .cp-run").count() == len(live)
         wanted = [[number, stored_html(cell)] for number, cell in live.items()]
@@ -163,6 +176,34 @@ def test_every_live_cell_run_from_the_top_shows_the_stored_output(
         faults += seen.outside + seen.complaints
     assert not faults, "\n".join(faults)
     assert len(found) == len(live)
+
+
+def compiling(context: BrowserContext, url: str) -> set[str]:
+    """What the browser does with WebAssembly while the first cell of a page runs."""
+    events: list[dict[str, Any]] = []
+    ended: list[dict[str, Any]] = []
+    with context.new_page() as page:
+        page.goto(url)
+        session = context.new_cdp_session(page)
+        session.on("Tracing.dataCollected", lambda told: events.extend(told["value"]))
+        session.on("Tracing.tracingComplete", lambda told: ended.append(told))
+        categories = ["disabled-by-default-v8.wasm.detailed"]
+        session.send("Tracing.start", {"traceConfig": {"includedCategories": categories}})
+        assert Desk(page).run(1).startswith("Ran in")
+        session.send("Tracing.end")
+        limit = time.monotonic() + 10
+        while not ended and time.monotonic() < limit:
+            page.wait_for_timeout(20)
+    assert ended, "no end of the trace within 10 s"
+    return {event["name"] for event in events}
+
+
+def test_what_the_browser_has_compiled_it_keeps_for_the_next_page(
+    address: str, reader: tuple[BrowserContext, Record]
+) -> None:
+    """It takes its time to keep it: the third page at the latest, if the chapters did not run."""
+    starts = (compiling(reader[0], address + PAGE) for _ in range(3))
+    assert any("wasm.Deserialize" in found for found in starts)
 
 
 def test_loading_says_what_and_how_much(

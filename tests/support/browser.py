@@ -126,6 +126,22 @@ def visiting(browser: Browser, home: str, **options: Any) -> Iterator[tuple[Page
         context.close()
 
 
+@contextmanager
+def returning(browser: Browser, home: str, folder: Path) -> Iterator[tuple[BrowserContext, Record]]:
+    """A reader who goes on from page to page: `folder` holds what the browser keeps.
+
+    A fresh context keeps nothing of a visit, not even what it has compiled.
+    """
+    context = browser.browser_type.launch_persistent_context(
+        folder, executable_path=chromium(), args=FLAGS
+    )
+    try:
+        context.set_default_timeout(10_000)
+        yield context, record(context, home)
+    finally:
+        context.close()
+
+
 class Bare(serve.Handler):
     """Sends none of the site's headers: what they forbid reaches the checks, or a page's policy."""
 

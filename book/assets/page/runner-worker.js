@@ -61,6 +61,9 @@
         throw new Error(name + ": no answer from the server");
       });
       if (!response.ok) throw new Error(name + ": the server answers " + response.status);
+      // WebAssembly compiles while it loads, from the answer itself: what a browser has compiled of
+      // one, it keeps for the next page.
+      const ahead = name.endsWith(".wasm") ? response.clone() : null;
       const counting = new TransformStream({
         transform: function (chunk, controller) {
           count(chunk.length);
@@ -69,9 +72,7 @@
       });
       const body = response.body.pipeThrough(counting);
       const counted = new Response(body, { headers: response.headers });
-      // WebAssembly compiles while it loads, and asks for the type. A stream that nobody reads
-      // would wait, so the others are read now.
-      const ahead = name.endsWith(".wasm") ? counted.clone() : null;
+      // A stream that nobody reads would wait, so each is read now.
       const whole = content(name, counted).then((found) => check(name, found));
       if (!ahead) return new Response(await whole, { headers: response.headers });
       whole.catch(fail); // Pyodide waits for ever for WebAssembly that does not compile
