@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,6 +28,7 @@ PHONE = {"width": 390, "height": 844}
 PLAY_MS = 1500
 
 
+@cache
 def page_of(site: Path, name: str) -> str:
     """The page of the book that holds an explorable."""
     mark = f'data-explorable="{name}"'
@@ -50,6 +52,19 @@ def opened(
     with visiting(browser, home, **options) as (page, seen):
         page.goto(home + path)
         yield page, box_of(page, name), seen
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def desk(
+    request: pytest.FixtureRequest, site: Path, address: str, browser: Browser
+) -> Iterator[tuple[str, Page, Locator, Record]]:
+    """An explorable on its page, which each test leaves as it was; nothing was complained about."""
+    name: str = request.param
+    with opened(browser, address, page_of(site, name), name) as (page, box, seen):
+        assert "#" not in page.url
+        yield name, page, box, seen
+        assert not seen.outside
+        assert not seen.complaints
 
 
 def holder(box: Locator, control: Control) -> Locator:
@@ -271,22 +286,21 @@ def moves_by_keyboard(box: Locator, control: Control) -> None:
         box.page.keyboard.press("ArrowDown")
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_each_control_changes_what_is_shown_and_reset_restores_it(
-    site: Path, address: str, browser: Browser, name: str
+    desk: tuple[str, Page, Locator, Record],
 ) -> None:
-    entry, path = catalogue[name], page_of(site, name)
-    with opened(browser, address, path, name) as (_, box, seen):
-        first = shown(box)
-        check(box, name, entry.defaults())
-        for move in (moves_by_mouse, moves_by_keyboard):
-            for control in entry.controls:
-                move(box, control)
-                assert shown(box) != first, control.name
-                reset = button(box, "Reset")
-                reset.click() if move is moves_by_mouse else reset.press("Enter")
-                assert shown(box) == first, control.name
-        assert not seen.complaints
+    name, _, box, seen = desk
+    entry = catalogue[name]
+    first = shown(box)
+    check(box, name, entry.defaults())
+    for move in (moves_by_mouse, moves_by_keyboard):
+        for control in entry.controls:
+            move(box, control)
+            assert shown(box) != first, control.name
+            reset = button(box, "Reset")
+            reset.click() if move is moves_by_mouse else reset.press("Enter")
+            assert shown(box) == first, control.name
+    assert not seen.complaints
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -317,25 +331,24 @@ def test_a_finger_on_a_phone_reaches_and_moves_every_control(
         assert not seen.complaints
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_tab_reaches_every_control_in_order_with_a_visible_focus(
-    site: Path, address: str, browser: Browser, name: str
+    desk: tuple[str, Page, Locator, Record],
 ) -> None:
-    path = page_of(site, name)
-    with opened(browser, address, path, name) as (page, box, _):
-        fields = box.locator(".cp-bar :is(select, input, button)")
-        box.locator(".cp-bar").evaluate("e => { e.tabIndex = -1; e.focus(); }")
-        for i in range(fields.count()):
-            page.keyboard.press("Tab")
-            assert fields.nth(i).evaluate("e => e === document.activeElement"), i
-            outline = fields.nth(i).evaluate("e => getComputedStyle(e).outlineWidth")
-            assert float(outline.removesuffix("px")) >= 2, i
-        for _ in box.locator(".cp-note > .cp-table").all():  # tables that are open scroll by keys
-            page.keyboard.press("Tab")
-            assert page.locator(":focus").evaluate("e => e.classList.contains('cp-table')")
+    _, page, box, _ = desk
+    fields = box.locator(".cp-bar :is(select, input, button)")
+    box.locator(".cp-bar").evaluate("e => { e.tabIndex = -1; e.focus(); }")
+    for i in range(fields.count()):
         page.keyboard.press("Tab")
+        assert fields.nth(i).evaluate("e => e === document.activeElement"), i
+        outline = fields.nth(i).evaluate("e => getComputedStyle(e).outlineWidth")
+        assert float(outline.removesuffix("px")) >= 2, i
+    for _ in box.locator(".cp-note > .cp-table").all():  # tables that are open scroll by keys
+        page.keyboard.press("Tab")
+        assert page.locator(":focus").evaluate("e => e.classList.contains('cp-table')")
+    page.keyboard.press("Tab")
+    for opens in (1, 0):
         page.keyboard.press("Enter")
-        assert box.locator("details[open]").count() == 1, "Enter opens the table"
+        assert box.locator("details[open]").count() == opens, "Enter opens the table and shuts it"
 
 
 def test_the_table_stays_open_and_only_the_caption_is_announced(
@@ -393,30 +406,27 @@ def test_an_explorable_that_has_left_the_page_plays_no_longer(
         assert page.url == before
 
 
-@pytest.mark.parametrize("name", NAMES)
 def test_the_address_names_the_state_and_opens_it_again(
-    site: Path, address: str, browser: Browser, name: str
+    site: Path, address: str, desk: tuple[str, Page, Locator, Record]
 ) -> None:
+    name, page, box, seen = desk
     entry, path = catalogue[name], page_of(site, name)
-    with opened(browser, address, path, name) as (page, box, seen):
-        assert "#" not in page.url
-        for state in sample(entry, SEED)[:3]:
-            visited(box, entry, state)
-            check(box, name, state)
-            other = page.context.new_page()
+    for state in sample(entry, SEED)[:3]:
+        visited(box, entry, state)
+        check(box, name, state)
+        with page.context.new_page() as other:
             other.goto(page.url)
             copy = box_of(other, name)
             check(copy, name, state)
             assert shown(copy) == shown(box)
-            other.close()
-        first = entry.defaults()
-        button(box, "Reset").click()
-        check(box, name, first)
-        if path != "book/index.html":  # the first page opens its explorable in the middle
-            assert page.url == address + path
-        page.evaluate("hash => { location.hash = hash; }", f"{name}?nonsense=1&step=-1&ranks=99")
-        check(box, name, first)
-        assert not seen.complaints
+    first = entry.defaults()
+    button(box, "Reset").click()
+    check(box, name, first)
+    if path != "book/index.html":  # the first page opens its explorable in the middle
+        assert page.url == address + path
+    page.evaluate("hash => { location.hash = hash; }", f"{name}?nonsense=1&step=-1&ranks=99")
+    check(box, name, first)
+    assert not seen.complaints
 
 
 def test_an_address_opens_the_first_of_two_copies_and_can_be_followed_within_the_page(
