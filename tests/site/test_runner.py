@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-import time
 from collections.abc import Callable, Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -176,34 +175,6 @@ def test_every_live_cell_run_from_the_top_shows_the_stored_output(
         faults += seen.outside + seen.complaints
     assert not faults, "\n".join(faults)
     assert len(found) == len(live)
-
-
-def compiling(context: BrowserContext, url: str) -> set[str]:
-    """What the browser does with WebAssembly while the first cell of a page runs."""
-    events: list[dict[str, Any]] = []
-    ended: list[dict[str, Any]] = []
-    with context.new_page() as page:
-        page.goto(url)
-        session = context.new_cdp_session(page)
-        session.on("Tracing.dataCollected", lambda told: events.extend(told["value"]))
-        session.on("Tracing.tracingComplete", lambda told: ended.append(told))
-        categories = ["disabled-by-default-v8.wasm.detailed"]
-        session.send("Tracing.start", {"traceConfig": {"includedCategories": categories}})
-        assert Desk(page).run(1).startswith("Ran in")
-        session.send("Tracing.end")
-        limit = time.monotonic() + 10
-        while not ended and time.monotonic() < limit:
-            page.wait_for_timeout(20)
-    assert ended, "no end of the trace within 10 s"
-    return {event["name"] for event in events}
-
-
-def test_what_the_browser_has_compiled_it_keeps_for_the_next_page(
-    address: str, reader: tuple[BrowserContext, Record]
-) -> None:
-    """It takes its time to keep it: the third page at the latest, if the chapters did not run."""
-    starts = (compiling(reader[0], address + PAGE) for _ in range(3))
-    assert any("wasm.Deserialize" in found for found in starts)
 
 
 def test_loading_says_what_and_how_much(
@@ -802,6 +773,29 @@ def test_a_damaged_file_is_refused_by_name(
         monkeypatch.undo()
         if pattern == "cpcore.zip":
             assert Desk(page).run(1).startswith("Ran in")
+
+
+SPY = """
+const compile = WebAssembly.instantiateStreaming;
+WebAssembly.instantiateStreaming = async (source, ...others) => {
+  console.warn("compiles " + (await source).url);
+  return compile(source, ...others);
+};
+"""
+
+
+def test_webassembly_is_compiled_from_the_answer_of_the_network_itself(
+    site: Path, browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser keeps what it has compiled of one; an answer that a script has built has no url."""
+    spied = tmp_path / "runner-worker.js"
+    spied.write_text(SPY + (site / "page" / spied.name).read_text(encoding="utf-8"), "utf-8")
+    monkeypatch.setitem(Damaging.instead, spied.name, spied)
+    with serving(site, Damaging) as home, visiting(browser, home) as (page, seen):
+        page.goto(home + PAGE)
+        assert Desk(page).run(1).startswith("Ran in")
+        (line,) = [line for line in seen.complaints if "compiles" in line]
+        assert f"compiles {home}pyodide/pyodide.asm.wasm?v=" in line
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "pyodide.asm.js", "python_stdlib.zip"])
