@@ -27,7 +27,6 @@ from tests.support.live_page import Desk, code_cells
 NAMES = chapters()
 NAME, LONGEST = "04_causal_ring", "07_training_step"
 SMALL = {"width": 360, "height": 800}
-every_quiz = pytest.mark.parametrize("name", NAMES)
 
 
 @contextmanager
@@ -38,6 +37,16 @@ def opened(
     with visiting(browser, home, **options) as (page, seen):
         page.goto(f"{home}book/{name}.html")
         yield page, questions_of(page), seen
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def sitting(
+    request: pytest.FixtureRequest, address: str, browser: Browser
+) -> Iterator[tuple[str, Page, Record]]:
+    """A chapter with its quiz: answers are given, then forgotten and given by keys."""
+    name: str = request.param
+    with opened(browser, address, name) as (page, _, seen):
+        yield name, page, seen
 
 
 def questions_of(page: Page) -> list[Locator]:
@@ -71,6 +80,11 @@ def reply(question: Question, place: int) -> str:
     choice = question.choices[place]
     word = "Right." if choice.right else "Wrong."
     return f"{word} {plain(choice.why)}\n\nSee {curly(question.section)}."
+
+
+def reset(page: Page) -> None:
+    """Forget every answer."""
+    page.get_by_role("button", name="Reset quiz").click()
 
 
 def score(page: Page) -> str:
@@ -108,32 +122,31 @@ TRY_ALL = """([root, orders]) => [...root.querySelectorAll(".cp-question")].map(
 })"""
 
 
-@every_quiz
 def test_each_choice_gets_its_reason_and_the_section_that_settles_it(
-    address: str, browser: Browser, name: str
+    address: str, sitting: tuple[str, Page, Record]
 ) -> None:
+    name, page, seen = sitting
     questions = asked(name).questions
     orders = []
     for question in questions:
         others = [p for p in range(len(question.choices)) if p != question.right]
         orders.append([*others, question.right])
-    with opened(browser, address, name) as (page, nodes, seen):
-        total = len(nodes)
-        found = page.evaluate(TRY_ALL, [page.query_selector(".cp-quiz"), orders])
-        for shown, question, order in zip(found, questions, orders, strict=True):
-            for tried, (place, step) in enumerate(zip(order, shown["steps"], strict=True)):
-                shut, before, after, wrong_ones = step
-                assert shut, "reasons stay shut until solved"
-                assert before == "", "it spoke of another choice"
-                assert after == reply(question, place)
-                assert wrong_ones == min(tried + 1, len(order) - 1)
-            assert shown["verdict"] == "right"
-            assert shown["open"]
-            assert shown["heading"] == curly(question.section)
-        assert score(page) == f"{total} of {total} right, 0 at the first try."
-        assert page.url == f"{address}book/{name}.html", "no answer leaves the page"
-        assert not seen.complaints
-        assert not seen.outside
+    total = len(questions)
+    found = page.evaluate(TRY_ALL, [page.query_selector(".cp-quiz"), orders])
+    for shown, question, order in zip(found, questions, orders, strict=True):
+        for tried, (place, step) in enumerate(zip(order, shown["steps"], strict=True)):
+            shut, before, after, wrong_ones = step
+            assert shut, "reasons stay shut until solved"
+            assert before == "", "it spoke of another choice"
+            assert after == reply(question, place)
+            assert wrong_ones == min(tried + 1, len(order) - 1)
+        assert shown["verdict"] == "right"
+        assert shown["open"]
+        assert shown["heading"] == curly(question.section)
+    assert score(page) == f"{total} of {total} right, 0 at the first try."
+    assert page.url == f"{address}book/{name}.html", "no answer leaves the page"
+    assert not seen.complaints
+    assert not seen.outside
 
 
 def test_each_choice_answers_to_the_mouse(address: str, browser: Browser) -> None:
@@ -146,37 +159,38 @@ def test_each_choice_answers_to_the_mouse(address: str, browser: Browser) -> Non
         assert score(page).startswith(f"{len(nodes)} of {len(nodes)} right")
 
 
-@every_quiz
-def test_keys_alone_answer_every_question(address: str, browser: Browser, name: str) -> None:
+def test_keys_alone_answer_every_question(sitting: tuple[str, Page, Record]) -> None:
     """Tab reaches a group, arrows choose, Enter answers; the next Tab is the button."""
-    with opened(browser, address, name) as (page, nodes, seen):
-        page.locator(".cp-quiz .cp-title").evaluate("e => { e.tabIndex = -1; e.focus(); }")
-        for node, question in zip(nodes, asked(name).questions, strict=True):
-            page.keyboard.press("Tab")
-            assert radio(node, 0).evaluate("e => e === document.activeElement")
-            outline = radio(node, 0).evaluate("e => getComputedStyle(e).outlineWidth")
-            assert float(outline.removesuffix("px")) >= 2
-            page.keyboard.press("Space")
-            for _ in range(question.right):
-                page.keyboard.press("ArrowDown")
-            page.keyboard.press("Enter")
-            assert said(node) == reply(question, question.right)
-            page.keyboard.press("Tab")
-            assert check(node).evaluate("e => e === document.activeElement")
-            page.keyboard.press("Space")
-            assert said(node) == reply(question, question.right)
-            for _ in ("the link", "the fold"):
-                page.keyboard.press("Tab")
-        assert page.locator(":focus").evaluate("e => e.localName") == "summary"
-        page.keyboard.press("Enter")
-        assert nodes[-1].locator("details[open]").count() == 1
-        page.keyboard.press("Tab")  # a link inside
+    name, page, seen = sitting
+    reset(page)
+    nodes = questions_of(page)
+    page.locator(".cp-quiz .cp-title").evaluate("e => { e.tabIndex = -1; e.focus(); }")
+    for node, question in zip(nodes, asked(name).questions, strict=True):
         page.keyboard.press("Tab")
-        total = len(nodes)
-        assert score(page) == f"{total} of {total} right, {total} at the first try."
+        assert radio(node, 0).evaluate("e => e === document.activeElement")
+        outline = radio(node, 0).evaluate("e => getComputedStyle(e).outlineWidth")
+        assert float(outline.removesuffix("px")) >= 2
+        page.keyboard.press("Space")
+        for _ in range(question.right):
+            page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
-        assert score(page) == f"0 of {total} right, 0 at the first try."
-        assert not seen.complaints
+        assert said(node) == reply(question, question.right)
+        page.keyboard.press("Tab")
+        assert check(node).evaluate("e => e === document.activeElement")
+        page.keyboard.press("Space")
+        assert said(node) == reply(question, question.right)
+        for _ in ("the link", "the fold"):
+            page.keyboard.press("Tab")
+    assert page.locator(":focus").evaluate("e => e.localName") == "summary"
+    page.keyboard.press("Enter")
+    assert nodes[-1].locator("details[open]").count() == 1
+    page.keyboard.press("Tab")  # a link inside
+    page.keyboard.press("Tab")
+    total = len(nodes)
+    assert score(page) == f"{total} of {total} right, {total} at the first try."
+    page.keyboard.press("Enter")
+    assert score(page) == f"0 of {total} right, 0 at the first try."
+    assert not seen.complaints
 
 
 def test_a_reload_keeps_what_was_tried_and_reset_forgets_it(address: str, browser: Browser) -> None:
@@ -199,7 +213,7 @@ def test_a_reload_keeps_what_was_tried_and_reset_forgets_it(address: str, browse
         assert nodes[1].locator("details").is_visible()
         assert said(nodes[2]) == ""
         assert not nodes[2].locator("input:checked").count()
-        page.get_by_role("button", name="Reset quiz").click()
+        reset(page)
         for _ in ("now", "after a reload"):
             assert page.locator(".cp-quiz :is(input:checked, .cp-right, .cp-wrong)").count() == 0
             assert "".join(said(node) for node in nodes) == ""
@@ -314,7 +328,7 @@ def test_from_disk_and_without_storage_it_works(site: Path, address: str, browse
             radio(node, question.right).check()
             check(node).click()
             assert said(node) == reply(question, question.right)
-            page.get_by_role("button", name="Reset quiz").click()
+            reset(page)
             assert said(node) == ""
             quizzes = [line for line in seen.complaints if "quiz" in line]
             assert not quizzes
