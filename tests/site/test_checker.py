@@ -62,7 +62,10 @@ def faults(browser: Browser, folder: Path, body: str, axe: str) -> dict[str, lis
         ("<p style='color: #ccc'>no</p>", "axe"),
         ("<p style='color: #ccc'><input type='radio' aria-label='x'> words</p>", "axe"),
         ("<math><mtext style='color: #ccc'>words</mtext></math>", "axe"),
-        ("<p>words <a href='#' style='color: #333; text-decoration: none'>x</a></p>", "axe"),
+        ("<p style='color: #ccc; position: absolute; left: -9px'>words</p>", "axe"),
+        ("<fieldset><p aria-disabled='false' style='color: #ccc'>words</p></fieldset>", "axe"),
+        ("<p><span class='katex-mathml' style='color: #ccc'>words</span></p>", "axe"),
+        ("<input aria-label='x' value='words' style='color: #ccc'>", "axe"),
         ("<input type='range'>", "axe"),
     ],
 )
@@ -84,10 +87,12 @@ CLIPPED = "position: absolute; clip: rect(1px, 1px, 1px, 1px); color: #ccc"
         "<fieldset disabled><button style='color: #ccc'>words <b>and more</b></button></fieldset>",
         "<p style='color: #ccc; visibility: hidden'>words</p>",
         "<p style='opacity: 0'>words</p>",
-        "<p style='color: #ccc; position: absolute; left: -999px'>words</p>",
         "<p style='color: #ccc; position: absolute; top: -999px'>words</p>",
         f"<p><span class='katex-mathml' style='{CLIPPED}'>words</span></p>",
-        *(f"<input type='{kind}' style='color: #ccc'>" for kind in ("checkbox", "radio", "range")),
+        *(
+            f"<input type='{kind}' style='color: #ccc'>"
+            for kind in ("checkbox", "radio", "range", "color")
+        ),
     ],
 )
 def test_what_is_left_out_is_no_fault_to_axe_either(
@@ -109,6 +114,10 @@ def test_a_clean_page_has_no_findings(browser: Browser, tmp_path: Path, axe: str
 
 FAINT = "<p style='color: #ccc'>faint</p>"
 LINK = "<a href='#' style='color: #333; text-decoration: none'>link</a>"
+WORDS = "<p>Words</p><p><a>words</a></p>"
+ALONE = f"{WORDS}<p>{LINK}</p>"
+FAINT_LINK = "<a href='#' style='color: #ccc'>a link</a>"
+FAINT_X = FAINT_LINK.replace("a link", "x")
 UNSURE = (  # something lies over it, which says nothing about the same words elsewhere
     f"<div style='position: relative'>{FAINT}"
     "<i style='position: absolute; inset: 0; background: linear-gradient(#fff, #eee)'></i></div>"
@@ -135,7 +144,13 @@ SHADOWED = (
             "color-contrast",
         ),
         (f"<p>Some words<br>{LINK}</p>", f"<p>Now in a {LINK} sentence.</p>", "link-in-text-block"),
-        (f"<p>{LINK}</p>", f"<p>A sentence with a {LINK} in it.</p>", "link-in-text-block"),
+        # Words that the first page has settled: axe is asked about the link alone.
+        (ALONE, f"<p>A sentence with a {LINK} in it.</p>", "link-in-text-block"),
+        (ALONE, f"<p>So few words {LINK.replace('link', 'and a link')}</p>", "link-in-text-block"),
+        (WORDS, f"<p>A sentence with {LINK.replace('link', 'x')} in it.</p>", "link-in-text-block"),
+        (WORDS, f"<p aria-disabled='true'>Words and a {LINK}</p>", "link-in-text-block"),
+        (ALONE, f"<p><a>Words of an anchor</a> {LINK}</p>", "link-in-text-block"),
+        (WORDS, f"<p>Words and {FAINT_X} and {FAINT_LINK} and {FAINT_X}.</p>", "color-contrast"),
     ],
 )
 def test_a_look_is_judged_once_and_any_other_again(
@@ -148,6 +163,18 @@ def test_a_look_is_judged_once_and_any_other_again(
             page.goto(f"{home}{name}.html")
             found = color_findings(page, axe, judged=judged)
     assert [line.split()[0] for line in found] == ([] if rule is None else [rule])
+
+
+def test_words_above_the_window_of_a_scrolled_page_are_judged(
+    browser: Browser, tmp_path: Path, axe: str
+) -> None:
+    (tmp_path / "page.html").write_text(
+        PAGE.format(FAINT + "<div style='height: 3000px'></div>"), encoding="utf-8"
+    )
+    with serving(tmp_path, Bare) as home, visiting(browser, home) as (page, _):
+        page.goto(home + "page.html")
+        page.evaluate("scrollTo(0, 900)")
+        assert color_findings(page, axe)
 
 
 def test_a_judged_page_is_left_as_it_was(browser: Browser, tmp_path: Path, axe: str) -> None:
@@ -182,10 +209,10 @@ def test_a_machine_without_chromium_gets_one_line_that_says_how_to_get_it(tmp_pa
     said = [line for line in done.stdout.split("\n") if "no Chromium" in line]
     assert done.returncode == 0, done.stdout
     assert len(said) == 1
-    assert re.match(r"SKIPPED \[16\] .*: `apt-get install chromium`, or any on PATH$", said[0])
+    assert re.match(r"SKIPPED \[19\] .*: `apt-get install chromium`, or any on PATH$", said[0])
 
 
 def test_the_hosted_checks_fail_without_chromium(tmp_path: Path) -> None:
     done = browser_tests(tmp_path, CI="true")
     assert done.returncode == 1
-    assert "16 errors" in done.stdout
+    assert "19 errors" in done.stdout

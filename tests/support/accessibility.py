@@ -20,8 +20,9 @@ UPSTREAM: dict[str, tuple[str, str]] = {}
 # By look, the first and last element with text, or field, within the parts that match, and whether
 # it is a link among other words. Two, because axe is not sure of what is partly covered.
 #
-# Left out is what axe finds no fault with, whatever its colors: what no one sees, what is out of
-# use, fields without words, the letters of pictures, and single letters.
+# Left out is what axe finds no fault with, whatever its colors: what no one sees, fields without
+# words, the letters of pictures, and, but for links among words, single letters and what is out of
+# use.
 OF_EACH = """part => {
   const grounds = new Map([[null, ""]]);
   const ground = e => {
@@ -37,29 +38,31 @@ OF_EACH = """part => {
     let block = link.parentElement;
     while (block && getComputedStyle(block).display === "inline") block = block.parentElement;
     const letters = e => e.textContent.replace(/\\s/g, "").length;
-    const links = block ? [...block.querySelectorAll("a")].map(letters) : [];
+    const links = block ? [...block.querySelectorAll("a[href]")].map(letters) : [];
     return !!block && letters(block) > links.reduce((sum, length) => sum + length, 0);
   };
   const unseen = e => {
-    const { right, bottom } = e.getBoundingClientRect();
-    return right + scrollX <= 0 || bottom + scrollY <= 0 || e.closest(".katex-mathml")
-      || !e.checkVisibility({ visibilityProperty: true, opacityProperty: true });
+    const copy = e.closest(".katex-mathml");
+    return !e.checkVisibility({ visibilityProperty: true, opacityProperty: true })
+      || e.getBoundingClientRect().bottom + scrollY <= 0
+      || (copy && getComputedStyle(copy).clip !== "auto");
   };
+  const unused = "[aria-disabled=true], :disabled";
   const wordless = "input:is([type=checkbox], [type=radio], [type=range], [type=color])";
   const looks = new Map();
   for (const root of document.querySelectorAll(part)) {
     for (const e of [root, ...root.querySelectorAll("*")]) {
       const own = [...e.childNodes].filter(n => n.nodeType === Node.TEXT_NODE);
       const length = own.map(n => n.data).join("").trim().length;
-      const link = length && e.localName === "a" && inText(e);
-      if (e.matches("input, select, textarea") ? e.matches(wordless) : length <= (link ? 0 : 1))
-        continue;
-      if (e instanceof SVGElement || e.closest("[aria-disabled=true], :disabled") || unseen(e))
-        continue;
+      const link = length > 0 && e.matches("a[href]") && inText(e);
+      const field = e.matches("input, select, textarea");
+      if (field ? e.matches(wordless) : !link && length <= 1) continue;
+      if (e instanceof SVGElement || (!link && e.closest(unused)) || unseen(e)) continue;
       const s = getComputedStyle(e);
       const around = e.parentElement ? getComputedStyle(e.parentElement).color : "";
-      const look = [e.localName, link, s.color, s.fontSize, s.webkitTextFillColor, s.fontWeight,
-                    s.textDecorationLine, s.borderBottom, s.textShadow, around, ground(e)].join();
+      const look = [length > 1, e.localName, link, s.color, s.fontSize, s.webkitTextFillColor,
+                    s.fontWeight, s.textDecorationLine, s.borderBottom, s.textShadow, around,
+                    ground(e)].join();
       const { both: [first] } = looks.get(look) ?? { both: [e] };
       looks.set(look, { both: [first, e], link });
     }
