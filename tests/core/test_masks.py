@@ -148,6 +148,7 @@ def test_numpy_booleans_and_integers_are_fine_as_settings() -> None:
             "int64 of shape (0, 2)",
         ),
         ({"relation": [[1]]}, "relation", "a square bool matrix (S, S)", "int64 of shape (1, 1)"),
+        ({"relation": [[True], [True, False]]}, "relation", "an array", "lists of unequal lengths"),
         ({"relation": [True]}, "relation", "a square bool matrix (S, S)", "bool of shape (1,)"),
         (
             {"relation": [[True, True]]},

@@ -57,6 +57,12 @@ from tests.support.errors import refused
             "a function of (seq_len, cp_size)",
             "'zigzag'",
         ),
+        (
+            lambda: from_owned([[0], [[1], [2, 3]]]),  # type: ignore[list-item]
+            "owned[1]",
+            "an array",
+            "lists of unequal lengths",
+        ),
         (lambda: from_owned([[0], [-1]]), "owned[1]", "positions of at least 0", "-1"),
         (lambda: from_owned([[0.0]]), "owned[0]", "a 1-D integer array", "float64 of shape (1,)"),
         (
@@ -97,6 +103,8 @@ def test_a_document_layout_with_another_rank_count_is_refused() -> None:
             )
     with refused("layout", "2 ranks, 4 positions", "2 ranks, 3 positions"):
         per_document([0, 4], 2, layout=lambda seq_len, ranks: contiguous(seq_len - 1, ranks))
+    with refused("layout", "2 ranks, 3 positions", "2 ranks, 4 positions"):
+        per_document([0, 4, 7], 2, layout=lambda _, ranks: contiguous(4, ranks))
 
 
 def test_parts_of_other_shapes_and_axes_that_are_no_integer_are_refused() -> None:
