@@ -1,11 +1,11 @@
 """Time of the torch layer: against torch's own ring, and against one full call of the same kernel.
 
 Run: python -m benchmarks.distributed [--pairs 9] [--length 1024 2048] [--ranks 2 4]
-Zigzag, causal, float32, forward and backward, one thread a rank. Two contenders are measured in
-turn, each pair in the other order than the last, so that a slow moment of the machine hits both;
-each ratio is the median over the pairs, with the smallest and the largest. A ratio of processor
-time beside it stays readable on a busy machine, where waiting costs wall time. Results are compared
-before anything is timed.
+Zigzag, causal, float32, forward and backward through autograd, one thread a rank, both with the
+fused CPU kernel. Two contenders are measured in turn, each pair in the other order than the last,
+so that a slow moment of the machine hits both; each ratio is the median over the pairs, with the
+smallest and the largest. A ratio of processor time beside it stays readable on a busy machine,
+where waiting costs wall time. Results are compared before anything is timed.
 
 The second table needs no processes: the blocks of all ranks, computed one after the other, against
 one call over the whole sequence. Total is what the cut costs; the critical path is the slowest
@@ -45,24 +45,34 @@ def numbers(seed: int, seq_len: int) -> list[Tensor]:
     return [torch.from_numpy(rng.standard_normal(shape, np.float32)) for _ in range(4)]
 
 
-def ring_of_torch(arrays: list[Tensor]) -> list[Tensor]:
-    """(output, dq, dk, dv) of this rank by torch's ring with the CPU kernel."""
-    q, k, v, dout = arrays
-    group: Any = dist.group.WORLD
-    forward = partial(aten._scaled_dot_product_flash_attention_for_cpu, scale=SCALE)
-    backward = aten._scaled_dot_product_flash_attention_for_cpu_backward
-    out, lse, *_ = peer._templated_ring_attention(group, 2, forward, q, k, v, is_causal=True)
-    gradients = peer._templated_ring_attention_backward(
-        group, 2, backward, grad_out=dout, grad_out_name="grad_out", query=q, key=k, value=v,
-        out=out, logsumexp=lse, is_causal=True, dropout_p=0.0, scale=SCALE,
-    )  # fmt: skip
-    return [out, *gradients[:3]]
+class RingOfTorch(torch.autograd.Function):
+    """torch's ring with the CPU kernel, as a node of autograd like ours."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        """The rank's rows of the output."""
+        group: Any = dist.group.WORLD
+        kernel = partial(aten._scaled_dot_product_flash_attention_for_cpu, scale=SCALE)
+        out, lse, *_ = peer._templated_ring_attention(group, 2, kernel, q, k, v, is_causal=True)
+        ctx.save_for_backward(q, k, v, out, lse)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, dout: Tensor) -> tuple[Tensor, ...]:
+        """The rank's dq, dk and dv."""
+        group: Any = dist.group.WORLD
+        q, k, v, out, lse = ctx.saved_tensors
+        kernel = aten._scaled_dot_product_flash_attention_for_cpu_backward
+        return peer._templated_ring_attention_backward(
+            group, 2, kernel, grad_out=dout, grad_out_name="grad_out", query=q, key=k, value=v,
+            out=out, logsumexp=lse, is_causal=True, dropout_p=0.0, scale=SCALE,
+        )[:3]  # fmt: skip
 
 
-def ring_of_ours(arrays: list[Tensor], layout: Any, rule: Any, transport: Any) -> list[Tensor]:
-    """The same by `context_parallel_attention`."""
+def step(attend: Callable[..., Tensor], arrays: list[Tensor]) -> list[Tensor]:
+    """(output, dq, dk, dv) of this rank."""
     q, k, v = (x.detach().requires_grad_() for x in arrays[:3])
-    out = context_parallel_attention(q, k, v, layout=layout, visibility=rule, group=transport)
+    out = attend(q, k, v)
     return [out.detach(), *torch.autograd.grad(out, (q, k, v), arrays[3])]
 
 
@@ -90,8 +100,8 @@ def one_rank(rank: int, cp_size: int, seq_len: int, pairs: int) -> np.ndarray:
     layout, rule, transport = zigzag(seq_len, cp_size), Visibility(), GroupTransport()
     index = torch.from_numpy(layout.owned[rank].copy())
     arrays = [x[:, :, index].contiguous() for x in numbers(0, seq_len)]
-    ours = partial(ring_of_ours, arrays, layout, rule, transport)
-    theirs = partial(ring_of_torch, arrays)
+    attend = partial(context_parallel_attention, layout=layout, visibility=rule, group=transport)
+    ours, theirs = partial(step, attend, arrays), partial(step, RingOfTorch.apply, arrays)
     for a, b in zip(ours(), theirs(), strict=True):
         if float((a - b).abs().max()) > 1e-4:
             raise AssertionError(f"the results differ by {float((a - b).abs().max())}")

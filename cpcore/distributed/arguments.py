@@ -6,7 +6,7 @@ Owns the checks that a rank can make alone. `contract` carries their verdict to 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -51,22 +51,24 @@ class Call:
         """The visibility, also where none was given."""
         return Visibility(causal=False) if self.visibility is None else self.visibility
 
-    @cached_property
-    def padding(self) -> Tensor | None:
-        """Bool (c, 1), True in the padding slots of the rank; None if it has none."""
-        slots = self.rule.padding(self.layout.owned[self.rank])
-        return torch.from_numpy(slots)[:, None] if slots.any() else None
-
     def clean(self, array: Tensor) -> Tensor:
         """The array with padding slots set to zero, so that NaN there reaches nothing."""
-        if self.padding is None:
-            return array
-        return array.masked_fill(self.padding.to(array.device), 0)
+        padding = _padding(self.visibility, self.layout, self.rank)
+        return array if padding is None else array.masked_fill(padding.to(array.device), 0)
 
     def check_finite(self, argument: str, array: Tensor) -> None:
         """Raise for NaN or infinity in a slot that is not padding."""
         if not _finite(self.clean(array)):
             raise expected(argument, "finite numbers in every used slot", "NaN or infinity")
+
+
+@lru_cache(maxsize=64)
+def _padding(visibility: Visibility | None, layout: Layout, rank: int) -> Tensor | None:
+    """Bool (c, 1), True in the padding slots of the rank; None if it has none."""
+    if visibility is None:
+        return None
+    slots = visibility.padding(layout.owned[rank])
+    return torch.from_numpy(slots)[:, None] if slots.any() else None
 
 
 def _finite(array: Tensor) -> bool:

@@ -41,8 +41,8 @@ class Agreement:
         self.transport, self.phase, self.problem = transport, phase, problem
         self.number = transport.next_agreement()
         told = {"phase": phase, **facts, "agreement": f"number {self.number}"}
-        self.text = json.dumps({"facts": told, "problem": "" if problem is None else str(problem)})
-        digest = hashlib.blake2b(self.text.encode(), digest_size=16).digest()
+        self.told = {"facts": told, "problem": "" if problem is None else str(problem)}
+        digest = hashlib.blake2b(repr(self.told).encode(), digest_size=16).digest()
         self.tag = int.from_bytes(digest[:4], "big") >> 1 | 1  # 0 is that of the words
         self.word = bytes([problem is not None]) + digest
         self.pending: PendingWords | None = transport.share(phase, self.word)
@@ -83,7 +83,7 @@ class Agreement:
         words = set(pending.wait())
         if self.problem is None and words == {self.word}:
             return
-        padded = self.text.encode()[:TEXT_BYTES].ljust(TEXT_BYTES)
+        padded = json.dumps(self.told).encode()[:TEXT_BYTES].ljust(TEXT_BYTES)
         told = [json.loads(word) for word in self.transport.share(self.phase, padded).wait()]
         if self.problem is not None:
             raise self.problem

@@ -7,7 +7,6 @@ end.
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -69,57 +68,64 @@ class GroupTransport(Transport):
     def _start(
         self, sends: Sequence[Message], receives: Sequence[Message], tag: int
     ) -> list[tuple[Message, str, Wait]]:
-        if not sends and not receives:
-            return []
-        for message in receives:
-            _mark(message.buffer)
+        if self.on_gpus:
+            return self._start_batch(sends, receives)
+        # A send that finds its receive asked for is written by the calling thread, under a lock for
+        # which Gloo's own thread spins meanwhile. Begun first, it is left to that thread.
+        sent = [self._begin(message, "to", tag) for message in sends]
+        return [self._begin(message, "from", tag) for message in receives] + sent
+
+    def _begin(self, message: Message, side: str, tag: int) -> tuple[Message, str, Wait]:
+        begin = self.group.send if side == "to" else self.group.recv
+        tail = _marked_tail(message.buffer) if side == "from" else None
+        try:
+            work: dist.Work = begin([message.buffer], message.peer, tag)
+        except RuntimeError as error:
+            raise missed(self.rank, message, side, error) from error
+        return message, side, partial(self._finish, work, tail)
+
+    def _start_batch(
+        self, sends: Sequence[Message], receives: Sequence[Message]
+    ) -> list[tuple[Message, str, Wait]]:
+        """All in one batch, without which two GPUs may wait for each other."""
         sides = [(message, "from") for message in receives]
         sides += [(message, "to") for message in sends]
+        if not sides:
+            return []
+        begin = {"from": dist.irecv, "to": dist.isend}
+        batch = [
+            dist.P2POp(begin[side], message.buffer, self.peers[message.peer], self.group)
+            for message, side in sides
+        ]
         try:
-            works = self._begin(sides, tag)
+            works = dist.batch_isend_irecv(batch)
         except RuntimeError as error:
             raise missed(self.rank, *sides[0], error) from error
         if len(works) < len(sides):  # NCCL: one piece of work for the whole batch
             return [(*sides[0], works[0].wait)]
         return [
-            (message, side, partial(self._finish, work, message, side))
-            for (message, side), work in zip(sides, works, strict=True)
+            (message, side, partial(self._finish, work, None))
+            for work, (message, side) in zip(works, sides, strict=True)
         ]
 
-    def _begin(self, sides: list[tuple[Message, str]], tag: int) -> list[Any]:
-        start = {"from": dist.irecv, "to": dist.isend}
-        to = [(start[side], message.buffer, self.peers[message.peer]) for message, side in sides]
-        if self.on_gpus:  # in one batch, without which two GPUs may wait for each other
-            return dist.batch_isend_irecv([dist.P2POp(*each, self.group) for each in to])
-        return [begin(buffer, peer, self.group, tag) for begin, buffer, peer in to]
-
-    def _finish(self, work: dist.Work, message: Message, side: str) -> None:
+    def _finish(self, work: dist.Work, tail: Tensor | None) -> None:
         if self.limit is None:
             work.wait()
         else:
             work.wait(self.limit)
-        if side == "from" and _unfilled(message.buffer):
+        if tail is not None and int(tail) == _MARKS[tail.dtype]:
             raise RuntimeError("a shorter one")
 
 
 # Gloo takes a message that is shorter than its buffer for a whole one. The last element is marked
 # with bits that no computation yields: a NaN with a payload of its own.
-_MARK = {
-    2: (torch.int16, 0x7FE5),
-    4: (torch.int32, 0x7FE5A5A5),
-    8: (torch.int64, 0x7FFA5A5A5A5A5A5A),
-}
+_MARKS = {torch.int16: 0x7FE5, torch.int32: 0x7FE5A5A5, torch.int64: 0x7FFA5A5A5A5A5A5A}
+_KINDS = {kind.itemsize: kind for kind in _MARKS}
 
 
-def _mark(buffer: Tensor) -> None:
-    if buffer.is_floating_point() and buffer.numel() and not buffer.is_cuda:
-        kind, bits = _MARK[buffer.element_size()]
-        buffer[-1:].view(kind).fill_(bits)
-
-
-def _unfilled(buffer: Tensor) -> bool:
-    """Whether the last element still carries the mark."""
-    if not buffer.is_floating_point() or not buffer.numel() or buffer.is_cuda:
-        return False
-    kind, bits = _MARK[buffer.element_size()]
-    return int(buffer[-1:].view(kind)) == bits
+def _marked_tail(buffer: Tensor) -> Tensor | None:
+    """The bits of the last number, which the message will overwrite; None where there is none."""
+    if not buffer.is_floating_point() or not buffer.numel():
+        return None
+    kind = _KINDS[buffer.element_size()]
+    return buffer[-1:].view(kind).fill_(_MARKS[kind])

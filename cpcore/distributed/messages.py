@@ -20,6 +20,11 @@ class Message(NamedTuple):
     peer: int
     buffer: Tensor
 
+    @property
+    def place(self) -> str:
+        """Where a rank is that works on it."""
+        return f"{self.phase} step {self.step}"
+
 
 class Record(NamedTuple):
     """What a message turned out to be: counted from its buffer, not from any plan.
@@ -41,9 +46,8 @@ class PeerError(RuntimeError):
 
     def __init__(self, rank: int, message: Message, side: str, reason: str) -> None:
         self.rank, self.phase, self.step, self.peer = rank, *message[:3]
-        where = f"rank {rank}, {message.phase} step {message.step}"
         self.told = f"expected a message {side} rank {message.peer}, {reason}"
-        super().__init__(f"{where}: {self.told}")
+        super().__init__(f"rank {rank}, {message.place}: {self.told}")
 
 
 Wait = Callable[[], object]  # returns when its message is through, raises RuntimeError if it is not
@@ -51,7 +55,7 @@ Wait = Callable[[], object]  # returns when its message is through, raises Runti
 
 def missed(rank: int, message: Message, side: str, error: RuntimeError) -> PeerError:
     """The error of a rank whose message could not be started or did not come, at its step."""
-    where.step(f"{message.phase} step {message.step}")
+    where.step(message.place)
     # What follows in Gloo's text is advice that does not fit here.
     reason = " ".join(str(error).partition("This is typically")[0].split())
     return PeerError(rank, message, side, f"received {reason}")
@@ -81,7 +85,7 @@ class Pending:
         Raises: PeerError, naming the peer, for a message that fails or exceeds the time limit.
         """
         for message, side, wait in self._waits:
-            where.step(f"{message.phase} step {message.step}")
+            where.step(message.place)
             try:
                 wait()
             except RuntimeError as error:

@@ -23,8 +23,8 @@ class BlockPasses:
     def __init__(self, call: Call, exchange: type[Exchange], k: Tensor, v: Tensor) -> None:
         self.call = call
         # Keys and values travel in their dtype, gradients in the accumulate dtype.
-        self.kv = Packing(k.shape[0], k.shape[1], k.shape[3], v.shape[3], k.dtype, k.device)
-        self.grad_kv = self.kv._replace(dtype=accumulate_dtype(k.dtype))
+        self.kv = Packing(k.shape[0], k.shape[1], k.shape[3], v.shape[3], k.dtype, k.device, True)
+        self.grad_kv = self.kv._replace(dtype=accumulate_dtype(k.dtype), by_head=False)
         self.plan = plan(call.layout, call.visibility, call.protocol, call.rank)
         self.exchange = exchange(call.transport, self.plan, self.kv, self.grad_kv)
 

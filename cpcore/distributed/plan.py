@@ -55,7 +55,11 @@ def plan(layout: Layout, visibility: Visibility | None, protocol: str, rank: int
 
 
 class Packing(NamedTuple):
-    """Two arrays of one owner, (B, Hkv, c, D) and (B, Hkv, c, Dv), in one flat message."""
+    """Two arrays of one owner, (B, Hkv, c, D) and (B, Hkv, c, Dv), in one flat message.
+
+    by_head: the tokens of a head lie side by side, as kernels read them fastest; else the heads of
+    a token do, as kernels write them.
+    """
 
     batch: int
     heads: int
@@ -63,6 +67,7 @@ class Packing(NamedTuple):
     value_width: int
     dtype: torch.dtype
     device: torch.device
+    by_head: bool
 
     @property
     def token(self) -> int:
@@ -81,9 +86,12 @@ class Packing(NamedTuple):
         return message
 
     def open(self, message: Tensor, tokens: int) -> tuple[Tensor, Tensor]:
-        """Both arrays, as views of the message. All heads of a token lie side by side there."""
-        lead = self.batch, tokens, self.heads
+        """Both arrays, as views of the message."""
         middle = self.batch * self.heads * tokens * self.width
-        k = message[:middle].view(*lead, self.width)
-        v = message[middle:].view(*lead, self.value_width)
-        return k.transpose(1, 2), v.transpose(1, 2)
+        k = self._array(message[:middle], tokens, self.width)
+        return k, self._array(message[middle:], tokens, self.value_width)
+
+    def _array(self, part: Tensor, tokens: int, width: int) -> Tensor:
+        if self.by_head:
+            return part.view(self.batch, self.heads, tokens, width)
+        return part.view(self.batch, tokens, self.heads, width).transpose(1, 2)

@@ -97,8 +97,10 @@ class Total:
     def write_to(self, array: Tensor) -> None:
         """Write the sum into an array that is not initialized. The total is used up."""
         start, stop = max(self.parts, key=lambda part: part[1] - part[0], default=(0, 0))
-        for outside in (slice(0, start), slice(stop, None)):
-            array[:, :, outside].zero_()
+        if start:
+            array[:, :, :start].zero_()
+        if stop < array.shape[2]:
+            array[:, :, stop:].zero_()
         if self.parts:
             array[:, :, start:stop].copy_(self.parts.pop((start, stop)))
         self.add_to(array)

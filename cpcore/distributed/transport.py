@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import torch
 
+from cpcore.distributed import where
 from cpcore.distributed.messages import (
     Message,
     Pending,
@@ -51,7 +52,7 @@ class Transport(ABC):
         if self.recording:
             for direction, messages in (("sent", sends), ("received", receives)):
                 self.records += [_record(message, direction, collective) for message in messages]
-        return Pending(self.rank, self._start(sends, receives, tag))
+        return self._under_way(sends, receives, tag)
 
     def share(self, phase: str, word: bytes) -> PendingWords:
         """Send every rank a word; all have one length. No payload, hence not recorded."""
@@ -62,7 +63,14 @@ class Transport(ABC):
         others = [peer for peer in range(self.cp_size) if peer != self.rank]
         sends = [Message(before, 0, peer, mine) for peer in others]
         receives = [Message(before, 0, peer, words[peer]) for peer in others]
-        return PendingWords(words, Pending(self.rank, self._start(sends, receives, 0)))
+        return PendingWords(words, self._under_way(sends, receives, 0))
+
+    def _under_way(
+        self, sends: Sequence[Message], receives: Sequence[Message], tag: int
+    ) -> Pending:
+        for message in (*sends, *receives)[:1]:
+            where.step(message.place)  # Gloo may end the process before anyone waits
+        return Pending(self.rank, self._start(sends, receives, tag))
 
     def next_agreement(self) -> int:
         """How many agreements this group has begun, this one included."""

@@ -51,8 +51,9 @@ def last_step() -> str:
 
 def place() -> str:
     """Where this rank is: "training step 3, forward step 2"."""
-    known = [part for part in (_here, _step) if part]
-    return ", ".join(known[1:] if known[0] == START and _step else known)
+    if not _step:
+        return _here
+    return _step if _here == START else f"{_here}, {_step}"
 
 
 def _write() -> None:

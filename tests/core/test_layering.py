@@ -120,7 +120,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 # The torch layer stands on the whole core; among themselves its modules may import only these.
 DISTRIBUTED: dict[str, set[str]] = {
     "messages": {"where"},
-    "transport": {"messages"},
+    "transport": {"messages", "where"},
     "group": {"messages", "transport"},
     "threads": {"messages", "transport"},
     "contract": {"messages", "transport", "where"},

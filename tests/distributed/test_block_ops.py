@@ -259,6 +259,38 @@ def test_results_that_an_operation_does_not_give_away_are_not_changed() -> None:
         assert all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
 
 
+class Reading(Math):
+    """Notes how far apart in memory neighboring tokens of a head lie."""
+
+    def __init__(self) -> None:
+        self.strides: set[tuple[int, int]] = set()
+
+    def attend(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, rule: Rule) -> Stats:
+        self.strides.add((k.stride(2), v.stride(2)))
+        return super().attend(q, k, v, rule)
+
+    def gradients(self, q: Any, k: Any, v: Any, *rest: Any) -> tuple[torch.Tensor, ...]:
+        self.strides.add((k.stride(2), v.stride(2)))
+        return super().gradients(q, k, v, *rest)
+
+
+@pytest.mark.parametrize("protocol", ["ring", "direct", "all_gather"])
+def test_operations_read_the_tokens_of_a_head_side_by_side(protocol: str) -> None:
+    """However the caller stores them: a kernel reads such keys fastest, in both passes."""
+
+    def worker(transport: Transport) -> set[tuple[int, int]]:
+        q, k, v = (normal(n, 1, 5, 3, 4).transpose(1, 2).requires_grad_() for n in range(3))
+        op, layout = Reading(), contiguous(10, 2)
+        out = context_parallel_attention(
+            q, k, v, layout=layout, visibility=None, group=transport, protocol=protocol,
+            block_op=op,
+        )  # fmt: skip
+        out.sum().backward()  # type: ignore[no-untyped-call]
+        return op.strides
+
+    assert run_threads(worker, 2) == [{(4, 4)}] * 2
+
+
 @pytest.mark.parametrize("protocol", ["ring", "direct", "all_gather", "all_to_all"])
 def test_keys_and_values_may_be_changed_after_the_call(protocol: str) -> None:
     def worker(transport: Transport, changed: bool) -> list[torch.Tensor]:

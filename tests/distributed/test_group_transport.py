@@ -1,5 +1,7 @@
 """Messages over a real process group: poison, subgroups, limits, and what Gloo does not notice."""
 
+import os
+import signal
 import time
 from itertools import chain
 from typing import Any
@@ -9,7 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from cpcore.distributed import GroupTransport, Message, PeerError, launch
+from cpcore.distributed import GroupTransport, Message, PeerError, RankError, launch
 from tests.support.rank_cases import CELLS, rank_case
 from tests.support.rank_checks import RESULTS, same_bits, wrong_results
 from tests.support.rank_workers import Ran, attend_in_turn, run_case
@@ -60,12 +62,9 @@ def test_a_message_shorter_than_its_buffer_is_an_error() -> None:
     """Gloo takes it for a whole one: the buffer's tail would hold whatever it held."""
 
     def worker(rank: int, dtype: torch.dtype) -> str:
-        transport, peer = GroupTransport(), 1 - rank
-        mine, other = torch.zeros(3 - rank, dtype=dtype), torch.zeros(3, dtype=dtype)
+        message = Message("forward", 1, 1 - rank, torch.zeros(3 - rank, dtype=dtype))
         try:
-            transport.post(
-                [Message("forward", 1, peer, mine)], [Message("forward", 1, peer, other)]
-            ).wait()
+            GroupTransport().post(*(([message], []) if rank else ([], [message]))).wait()
         except PeerError as error:
             return str(error)
         return ""
@@ -115,3 +114,73 @@ def test_a_record_counts_the_buffer() -> None:
         ("in", 0, "sent", 0, 5, 20, True),
         ("in", 0, "received", 0, 5, 20, True),
     ]
+
+
+@pytest.mark.parametrize("side", ["sends", "receives", "words"])
+def test_a_rank_that_dies_before_it_waits_has_said_where_it_is(side: str) -> None:
+    """Gloo ends a process whose peer sends too much, as soon as the message comes."""
+
+    def worker(rank: int) -> None:
+        transport, message = GroupTransport(), Message("replay", 2, 1 - rank, torch.zeros(3))
+        if rank == 0:
+            if side == "words":
+                transport.share("backward", b"word")
+            else:
+                transport.post(*(([message], []) if side == "sends" else ([], [message])))
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(5)
+
+    with pytest.raises(RankError) as caught:
+        launch(worker, 2, time_limit_s=60)
+    place = "agreement before backward, step 0" if side == "words" else "replay step 2"
+    assert (caught.value.rank, caught.value.place) == (0, place)
+
+
+class Spied:
+    """A group's own `send` and `recv`, noted as they begin; those of one name fail."""
+
+    def __init__(self, group: Any, failing: str = "") -> None:
+        self.group, self.failing, self.begun = group, failing, list[str]()
+
+    def send(self, *arguments: Any) -> Any:
+        return self.begin("send", arguments)
+
+    def recv(self, *arguments: Any) -> Any:
+        return self.begin("recv", arguments)
+
+    def begin(self, name: str, arguments: tuple[Any, ...]) -> Any:
+        if name == self.failing:
+            raise RuntimeError("no way there")
+        self.begun.append(name)
+        return None if self.failing else getattr(self.group, name)(*arguments)
+
+
+def test_all_sends_begin_before_any_receive() -> None:
+    def worker(rank: int) -> list[str]:
+        transport, others = GroupTransport(), [r for r in range(3) if r != rank]
+        transport.group = spied = Spied(transport.group)  # type: ignore[assignment]
+        sends, receives = ([Message("in", 0, r, torch.zeros(5)) for r in others] for _ in range(2))
+        transport.post(sends, receives).wait()
+        return spied.begun
+
+    assert launch(worker, 3, time_limit_s=60) == [["send", "send", "recv", "recv"]] * 3
+
+
+@pytest.mark.parametrize(
+    ("failing", "wanted"),
+    [
+        ("send", "rank 0, forward step 1: expected a message to rank 1, received no way there"),
+        ("recv", "rank 0, return step 2: expected a message from rank 2, received no way there"),
+    ],
+)
+def test_a_message_that_cannot_begin_is_the_one_that_is_named(failing: str, wanted: str) -> None:
+    def worker(rank: int) -> str:
+        transport = GroupTransport()
+        transport.group = Spied(None, failing)  # type: ignore[assignment]
+        sends = [Message("forward", 1, 1, torch.zeros(3))]
+        receives = [Message("return", 2, 2, torch.zeros(3))]
+        with pytest.raises(PeerError) as caught:
+            transport.post(sends, receives)
+        return str(caught.value)
+
+    assert launch(worker, 1, time_limit_s=60) == [wanted]

@@ -61,14 +61,15 @@ def drawn(seed: int, wait_s: float) -> Harm:
     rules = (Visibility(), Visibility(causal=False), Visibility(window=3))
     layout, rule = layouts[rng.integers(4)], rules[rng.integers(3)]
     protocol = ("ring", "ring_full_return", "direct", "all_gather")[rng.integers(4)]
-    victim = int(rng.integers(size))
+    victim, kind = int(rng.integers(size)), kinds[seed % len(kinds)]
     moves = [
         event
         for event in schedule(layout, rule, protocol=protocol)
         if event.rank == victim and event.send_to is not None
     ]
+    # Nothing is shorter than a message of no tokens.
+    moves = [event for event in moves if event.sent_tokens or kind != "shorter"]
     event = moves[rng.integers(len(moves))]
-    kind = kinds[seed % len(kinds)]
     after = bool(rng.integers(2)) and kind != "leaves"  # after its last message no one misses it
     return Harm(kind, victim, event.phase, event.step, after, layout, rule, protocol, wait_s)
 
@@ -87,11 +88,12 @@ class Hurt(GroupTransport):
         met = any((m.phase, m.step) == (harm.phase, harm.step) for m in sends)
         if not met or self.rank != harm.victim or harm.kind not in IN_FLIGHT:
             return super().post(sends, receives, **options)
-        if harm.kind in ("longer", "shorter"):  # by one element, in the first message
-            buffer = sends[0].buffer
-            other = torch.cat((buffer, buffer.new_zeros(1)))
-            first = sends[0]._replace(buffer=other if harm.kind == "longer" else other[:-2])
-            return super().post([first, *sends[1:]], receives, **options)
+        if harm.kind in ("longer", "shorter"):  # by one element, in one message
+            whole = max(sends, key=lambda message: message.buffer.numel())
+            buffer = torch.cat((whole.buffer, whole.buffer.new_zeros(1)))
+            part = whole._replace(buffer=buffer if harm.kind == "longer" else buffer[:-2])
+            sends = [part if message is whole else message for message in sends]
+            return super().post(sends, receives, **options)
         if harm.after:
             super().post(sends, receives, **options)
         where.step(harm.place)
