@@ -1,11 +1,12 @@
 """Time of the torch layer: against torch's own ring, and against one full call of the same kernel.
 
-Run: python -m benchmarks.distributed [--pairs 9] [--length 1024 2048] [--ranks 2 4]
+Run: python -m benchmarks.distributed [--pairs 9] [--length 1024 2048] [--ranks 2 4] [--steady]
 Zigzag, causal, float32, forward and backward through autograd, one thread a rank, both with the
 fused CPU kernel. Two contenders are measured in turn, each pair in the other order than the last,
 so that a slow moment of the machine hits both; each ratio is the median over the pairs, with the
 smallest and the largest. A ratio of processor time beside it stays readable on a busy machine,
-where waiting costs wall time. Results are compared before anything is timed.
+where waiting costs wall time. A contender finds caches and pages as the other has left them; with
+--steady, as an untimed call of its own has. Results are compared before anything is timed.
 
 The second table needs no processes: the blocks of all ranks, computed one after the other, against
 one call over the whole sequence. Total is what the cut costs; the critical path is the slowest
@@ -30,6 +31,7 @@ from cpcore.distributed import FLASH_CPU, GroupTransport, context_parallel_atten
 from cpcore.distributed.block_ops import choose
 from cpcore.distributed.plan import plan
 from cpcore.distributed.rank import Block, RankAttention, Setting
+from cpcore.distributed.state import heads_together
 
 HEADS, WIDTH, SCALE = 4, 64, 0.125
 RING_TARGETS = {2: 1.0}
@@ -76,8 +78,10 @@ def step(attend: Callable[..., Tensor], arrays: list[Tensor]) -> list[Tensor]:
     return [out.detach(), *torch.autograd.grad(out, (q, k, v), arrays[3])]
 
 
-def clocked(work: Callable[[], object]) -> Clocks:
+def clocked(work: Callable[[], object], steady: bool) -> Clocks:
     """Wall and processor seconds of one call; all ranks begin together."""
+    if steady:
+        work()
     if dist.is_initialized():
         dist.barrier()
     wall, processor = time.perf_counter(), time.process_time()
@@ -85,16 +89,18 @@ def clocked(work: Callable[[], object]) -> Clocks:
     return time.perf_counter() - wall, time.process_time() - processor
 
 
-def paired(one: Callable[[], object], other: Callable[[], object], pairs: int) -> np.ndarray:
+def paired(
+    one: Callable[[], object], other: Callable[[], object], pairs: int, steady: bool
+) -> np.ndarray:
     """(pairs, 2 contenders, 2 clocks), in alternating order."""
     found = np.empty((pairs, 2, 2))
     for i in range(pairs):
         for which in (0, 1) if i % 2 == 0 else (1, 0):
-            found[i, which] = clocked((one, other)[which])
+            found[i, which] = clocked((one, other)[which], steady)
     return found
 
 
-def one_rank(rank: int, cp_size: int, seq_len: int, pairs: int) -> np.ndarray:
+def one_rank(rank: int, cp_size: int, seq_len: int, pairs: int, steady: bool) -> np.ndarray:
     """The worker: both rings on this rank's shard."""
     peer.set_rotate_method("alltoall")
     layout, rule, transport = zigzag(seq_len, cp_size), Visibility(), GroupTransport()
@@ -105,8 +111,8 @@ def one_rank(rank: int, cp_size: int, seq_len: int, pairs: int) -> np.ndarray:
     for a, b in zip(ours(), theirs(), strict=True):
         if float((a - b).abs().max()) > 1e-4:
             raise AssertionError(f"the results differ by {float((a - b).abs().max())}")
-    paired(ours, theirs, 2)  # caches, pages and connections are warm
-    return paired(ours, theirs, pairs)
+    paired(ours, theirs, 2, steady)  # caches, pages and connections are warm
+    return paired(ours, theirs, pairs, steady)
 
 
 def all_blocks(
@@ -150,11 +156,14 @@ def full_call(arrays: list[Tensor]) -> list[Tensor]:
     return [out, *gradients]
 
 
-def in_one_process(seq_len: int, cp_size: int, pairs: int) -> np.ndarray:
+def in_one_process(seq_len: int, cp_size: int, pairs: int, steady: bool) -> np.ndarray:
     """(pairs, 1 + R, 2 clocks): the full call, then each rank."""
     torch.set_num_threads(1)
     arrays, shard = numbers(1, seq_len), zigzag(seq_len, cp_size).shard
-    results = [[torch.from_numpy(x) for x in shard(np.zeros_like(a))] for a in arrays]
+    # Gradients lie in messages as kernels write them.
+    results = [
+        [heads_together(torch.from_numpy(x)) for x in shard(np.zeros_like(a))] for a in arrays
+    ]
     works: list[Callable[[], object]] = [
         partial(full_call, arrays),
         *all_blocks(arrays, cp_size, results),
@@ -167,7 +176,7 @@ def in_one_process(seq_len: int, cp_size: int, pairs: int) -> np.ndarray:
     found = np.empty((pairs, 1 + cp_size, 2))
     for i in range(pairs):
         for which in range(1 + cp_size) if i % 2 == 0 else reversed(range(1 + cp_size)):
-            found[i, which] = clocked(works[which])
+            found[i, which] = clocked(works[which], steady)
     return found
 
 
@@ -185,16 +194,18 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--length", type=int, nargs="+", default=[1024, 2048])
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4])
+    parser.add_argument("--steady", action="store_true", help="each timed call follows its like")
     options = parser.parse_args()
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(f"{'':>34} {'median':>7} {'least':>7} {'most':>7} {'processor':>10} {'wanted':>7}")
     for cp_size in options.ranks:
         for seq_len in options.length:
-            told = launch(one_rank, cp_size, cp_size, seq_len, options.pairs, time_limit_s=600)
+            settings = cp_size, seq_len, options.pairs, options.steady
+            told = launch(one_rank, cp_size, *settings, time_limit_s=600)
             times = np.max(told, axis=0)  # a step is done when its last rank is
             name = f"ours / torch's ring, R {cp_size}, S {seq_len}"
             print(row(name, times[:, 0] / times[:, 1], RING_TARGETS.get(cp_size)), flush=True)
-    times = in_one_process(4096, 4, options.pairs)
+    times = in_one_process(4096, 4, options.pairs, options.steady)
     full = times[:, :1].sum(axis=1)
     ranks = times[:, 1:]
     print(row("total of 4 ranks / one call, S 4096", ranks.sum(axis=1) / full, TOTAL_TARGET))
