@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from cpcore.attention_checks import score_scale
-from cpcore.checks import expected
+from cpcore.checks import Array, expected
 from cpcore.distributed.block_ops import BlockOp, choose
 from cpcore.distributed.blocks import Kind
 from cpcore.distributed.contract import layout_name, visibility_name
@@ -53,8 +53,10 @@ class Call:
 
     def clean(self, array: Tensor) -> Tensor:
         """The array with padding slots set to zero, so that NaN there reaches nothing."""
-        padding = _padding(self.visibility, self.layout, self.rank)
-        return array if padding is None else array.masked_fill(padding.to(array.device), 0)
+        slots = _padding_slots(self.visibility, self.layout, self.rank)
+        if slots is None:
+            return array
+        return array.masked_fill(torch.from_numpy(slots)[:, None].to(array.device), 0)
 
     def check_finite(self, argument: str, array: Tensor) -> None:
         """Raise for NaN or infinity in a slot that is not padding."""
@@ -62,13 +64,14 @@ class Call:
             raise expected(argument, "finite numbers in every used slot", "NaN or infinity")
 
 
+# An array of numpy: a tensor made in inference mode could not take part in training later.
 @lru_cache(maxsize=64)
-def _padding(visibility: Visibility | None, layout: Layout, rank: int) -> Tensor | None:
-    """Bool (c, 1), True in the padding slots of the rank; None if it has none."""
+def _padding_slots(visibility: Visibility | None, layout: Layout, rank: int) -> Array | None:
+    """Bool (c,), True in the padding slots of the rank; None if it has none."""
     if visibility is None:
         return None
     slots = visibility.padding(layout.owned[rank])
-    return torch.from_numpy(slots)[:, None] if slots.any() else None
+    return slots if slots.any() else None
 
 
 def _finite(array: Tensor) -> bool:

@@ -7,6 +7,7 @@ end.
 from collections.abc import Sequence
 from datetime import timedelta
 from functools import partial
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
@@ -76,10 +77,10 @@ class GroupTransport(Transport):
         return [self._begin(message, "from", tag) for message in receives] + sent
 
     def _begin(self, message: Message, side: str, tag: int) -> tuple[Message, str, Wait]:
-        begin = self.group.send if side == "to" else self.group.recv
+        begin: Any = dist.isend if side == "to" else dist.irecv
         tail = _marked_tail(message.buffer) if side == "from" else None
         try:
-            work: dist.Work = begin([message.buffer], message.peer, tag)
+            work = begin(message.buffer, self.peers[message.peer], self.group, tag)
         except RuntimeError as error:
             raise missed(self.rank, message, side, error) from error
         return message, side, partial(self._finish, work, tail)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from torch import Tensor
 
+from cpcore.distributed import where
 from cpcore.distributed.contract import Agreement
 from cpcore.distributed.homecoming import Homecoming, RingReturn, StraightReturn
 from cpcore.distributed.messages import Message, Pending, of_event
@@ -35,9 +36,12 @@ class Exchange:
 
     def blocks(self, turns: Sequence[Turn], own: Tensor) -> Iterator[tuple[Turn, Tensor]]:
         """(turn, message with its block); the next one travels while the caller computes."""
-        if turns[0].event.collective:
-            yield from self._gathered(turns, own)
-            return
+        travel = self._gathered if turns[0].event.collective else self._one_by_one
+        for turn, block in travel(turns, own):
+            where.step(f"{turn.event.phase} step {turn.event.step}")
+            yield turn, block
+
+    def _one_by_one(self, turns: Sequence[Turn], own: Tensor) -> Iterator[tuple[Turn, Tensor]]:
         block = own
         for turn, following in zip(turns, [*turns[1:], None], strict=True):
             pending, arriving = self._move(turn, following, block, own)  # send

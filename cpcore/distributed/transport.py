@@ -42,7 +42,7 @@ class Transport(ABC):
         collective: bool = False,
         tag: int = 0,
     ) -> Pending:
-        """Start all of them at once, receives first; no buffer may be touched before `wait`.
+        """Start all of them at once; no buffer may be touched before `wait`.
 
         tag: a message is received under the tag with which it was sent, if tags are heeded.
         """

@@ -130,7 +130,7 @@ DISTRIBUTED: dict[str, set[str]] = {
     "block_ops": {"blocks", "scores", "state"},
     "plan": {"blocks"},
     "homecoming": {"messages", "plan", "state"},
-    "protocols": {"contract", "homecoming", "messages", "plan", "transport"},
+    "protocols": {"contract", "homecoming", "messages", "plan", "transport", "where"},
     "rank": {"block_ops", "blocks", "state"},
     "arguments": {"block_ops", "blocks", "contract", "transport"},
     "passes": {"arguments", "contract", "plan", "protocols", "rank", "state"},

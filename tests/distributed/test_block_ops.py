@@ -1,5 +1,6 @@
 """Which operation computes a piece, and that each operation computes the same."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -275,8 +276,10 @@ class Reading(Math):
 
 
 @pytest.mark.parametrize("protocol", ["ring", "direct", "all_gather"])
-def test_operations_read_the_tokens_of_a_head_side_by_side(protocol: str) -> None:
-    """However the caller stores them: a kernel reads such keys fastest, in both passes."""
+def test_tokens_of_a_head_are_read_side_by_side_and_gradients_lie_as_written(
+    protocol: str,
+) -> None:
+    """However the caller stores them: a kernel reads such keys fastest, and writes so."""
 
     def worker(transport: Transport) -> set[tuple[int, int]]:
         q, k, v = (normal(n, 1, 5, 3, 4).transpose(1, 2).requires_grad_() for n in range(3))
@@ -285,10 +288,32 @@ def test_operations_read_the_tokens_of_a_head_side_by_side(protocol: str) -> Non
             q, k, v, layout=layout, visibility=None, group=transport, protocol=protocol,
             block_op=op,
         )  # fmt: skip
-        out.sum().backward()  # type: ignore[no-untyped-call]
+        gradients = torch.autograd.grad(out, (k, v), torch.ones_like(out))
+        assert all(x.stride(1) == 4 for x in gradients)  # heads side by side
         return op.strides
 
     assert run_threads(worker, 2) == [{(4, 4)}] * 2
+
+
+def test_padding_that_was_first_met_in_inference_can_be_trained_with() -> None:
+    """A tensor made in inference mode and kept would refuse to be part of a graph."""
+    rule = Visibility(documents=np.array([0, 0, 0, 1, 1, 1, -1, -1]))
+
+    def worker(transport: Transport) -> torch.Tensor:
+        q, k, v = (normal(n, 1, 2, 4, 4).requires_grad_() for n in range(3))
+        call = partial(
+            context_parallel_attention, q, k, v, layout=layout, visibility=rule, group=transport
+        )
+        with torch.inference_mode():
+            seen = call()
+        out = call()
+        assert torch.equal(out.detach(), seen)
+        return torch.autograd.grad(out, q, torch.ones_like(out))[0]
+
+    layout = contiguous(8, 2)
+    gradients = run_threads(worker, 2)
+    assert gradients[1][:, :, 2:].eq(0).all()
+    assert gradients[0].abs().sum() > 0
 
 
 @pytest.mark.parametrize("protocol", ["ring", "direct", "all_gather", "all_to_all"])

@@ -3,8 +3,10 @@
 import os
 import signal
 import time
+from collections.abc import Callable
 from itertools import chain
 from typing import Any
+from unittest.mock import MagicMock, patch
 
 import numpy as np
 import pytest
@@ -92,7 +94,8 @@ def test_every_wait_ends_by_the_time_limit_and_names_rank_step_and_peer() -> Non
             time.sleep(3.0)  # alive, and silent
             return ""
         try:
-            transport.post([], [Message("replay", 2, 1, torch.zeros(3))]).wait()
+            messages = (Message("replay", 2, 1, torch.zeros(3)) for _ in range(2))
+            transport.post([next(messages)], [next(messages)]).wait()  # who is missed comes first
         except PeerError as error:
             return str(error)
         return ""
@@ -136,50 +139,44 @@ def test_a_rank_that_dies_before_it_waits_has_said_where_it_is(side: str) -> Non
     assert (caught.value.rank, caught.value.place) == (0, place)
 
 
-class Spied:
-    """A group's own `send` and `recv`, noted as they begin; those of one name fail."""
-
-    def __init__(self, group: Any, failing: str = "") -> None:
-        self.group, self.failing, self.begun = group, failing, list[str]()
-
-    def send(self, *arguments: Any) -> Any:
-        return self.begin("send", arguments)
-
-    def recv(self, *arguments: Any) -> Any:
-        return self.begin("recv", arguments)
-
-    def begin(self, name: str, arguments: tuple[Any, ...]) -> Any:
-        if name == self.failing:
-            raise RuntimeError("no way there")
-        self.begun.append(name)
-        return None if self.failing else getattr(self.group, name)(*arguments)
-
-
 def test_all_sends_begin_before_any_receive() -> None:
     def worker(rank: int) -> list[str]:
-        transport, others = GroupTransport(), [r for r in range(3) if r != rank]
-        transport.group = spied = Spied(transport.group)  # type: ignore[assignment]
-        sends, receives = ([Message("in", 0, r, torch.zeros(5)) for r in others] for _ in range(2))
-        transport.post(sends, receives).wait()
-        return spied.begun
+        begun: list[str] = []
 
-    assert launch(worker, 3, time_limit_s=60) == [["send", "send", "recv", "recv"]] * 3
+        def noting(name: str) -> Callable[..., Any]:
+            begin = getattr(dist, name)
+
+            def begin_noted(*arguments: Any) -> Any:
+                begun.append(name)
+                return begin(*arguments)
+
+            return begin_noted
+
+        transport, others = GroupTransport(), [r for r in range(3) if r != rank]
+        sends, receives = ([Message("in", 0, r, torch.zeros(5)) for r in others] for _ in range(2))
+        with patch.multiple(dist, isend=noting("isend"), irecv=noting("irecv")):
+            transport.post(sends, receives).wait()
+        return begun
+
+    assert launch(worker, 3, time_limit_s=60) == [["isend", "isend", "irecv", "irecv"]] * 3
 
 
 @pytest.mark.parametrize(
     ("failing", "wanted"),
     [
-        ("send", "rank 0, forward step 1: expected a message to rank 1, received no way there"),
-        ("recv", "rank 0, return step 2: expected a message from rank 2, received no way there"),
+        ("isend", "rank 0, forward step 1: expected a message to rank 1, received no way there"),
+        ("irecv", "rank 0, return step 2: expected a message from rank 2, received no way there"),
     ],
 )
 def test_a_message_that_cannot_begin_is_the_one_that_is_named(failing: str, wanted: str) -> None:
     def worker(rank: int) -> str:
-        transport = GroupTransport()
-        transport.group = Spied(None, failing)  # type: ignore[assignment]
         sends = [Message("forward", 1, 1, torch.zeros(3))]
         receives = [Message("return", 2, 2, torch.zeros(3))]
-        with pytest.raises(PeerError) as caught:
+        working: dict[str, Any] = {"isend": MagicMock(), "irecv": MagicMock()}
+        working[failing].side_effect = RuntimeError("no way there")
+        transport = GroupTransport()
+        transport.peers = [0, 1, 2]
+        with patch.multiple(dist, **working), pytest.raises(PeerError) as caught:
             transport.post(sends, receives)
         return str(caught.value)
 

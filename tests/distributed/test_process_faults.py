@@ -1,15 +1,28 @@
 """A rank comes to harm: every other rank ends in time, one error says who and where."""
 
+import os
 import re
+import signal
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
-from cpcore.distributed import RankError, launch
+from cpcore import contiguous
+from cpcore.distributed import (
+    MATH,
+    GroupTransport,
+    RankError,
+    context_parallel_attention,
+    launch,
+)
+from cpcore.distributed.block_ops import Math
+from cpcore.distributed.state import Stats
 from tests.support.harm import IN_FLIGHT, OUT_OF_LINE, Harm, attend, drawn
 from tests.support.leftovers import nothing_left
 from tests.support.plugin import SAID
@@ -61,6 +74,47 @@ def check(harm: Harm, error: RankError | None) -> None:
     for rank, text in told.items():
         assert rank == hung or "still running" not in text, str(error)
         assert re.search(r"step \d|agreement", text), text
+
+
+class Dying(Math):
+    """Ends its process when it is called for the second time in a pass."""
+
+    def __init__(self, backward: bool) -> None:
+        self.backward, self.calls = backward, 0
+
+    def attend(self, *arrays: Any) -> Stats:
+        if not self.backward:
+            self.count()
+        return super().attend(*arrays)
+
+    def gradients(self, *arrays: Any) -> tuple[torch.Tensor, ...]:
+        if self.backward:
+            self.count()
+        return super().gradients(*arrays)
+
+    def count(self) -> None:
+        self.calls += 1
+        if self.calls == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("protocol", ["ring", "ring_full_return", "direct", "all_gather"])
+def test_a_rank_that_dies_while_it_computes_is_at_the_step_it_computes(
+    protocol: str, backward: bool
+) -> None:
+    def worker(rank: int) -> None:
+        q = torch.randn(1, 1, 2, 4, requires_grad=True)
+        out = context_parallel_attention(
+            q, q, q, layout=contiguous(6, 3), visibility=None, protocol=protocol,
+            group=GroupTransport(time_limit_s=5), block_op=Dying(backward) if rank == 1 else MATH,
+        )  # fmt: skip
+        out.sum().backward()  # type: ignore[no-untyped-call]
+
+    with pytest.raises(RankError) as caught:
+        launch(worker, 3, time_limit_s=20)
+    place = "replay step 1" if backward else "forward step 1"
+    assert (caught.value.rank, caught.value.place) == (1, place)
 
 
 def test_fifty_rounds_of_random_harm_end_in_time_and_leave_nothing(
