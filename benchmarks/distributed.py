@@ -172,7 +172,7 @@ def in_one_process(seq_len: int, cp_size: int, pairs: int, steady: bool) -> np.n
     results = [
         [heads_together(torch.from_numpy(x)) for x in shard(np.zeros_like(a))] for a in arrays
     ]
-    opened = [[torch.empty_like(room) for room in rooms] for rooms in results[2:]]
+    opened = [[torch.zeros_like(room) for room in rooms] for rooms in results[2:]]
     works: list[Callable[[], object]] = [
         partial(full_call, arrays),
         *all_blocks(arrays, cp_size, results, opened),

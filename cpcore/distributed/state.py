@@ -10,15 +10,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-HEADROOM = 11.0  # log of the largest weight of a chunk beside a state that is not scaled again
-
 
 class Stats(NamedTuple):
-    """What some keys contribute to each row, relative to exp(max); see `ChunkStats`.
+    """What some keys contribute to each row, relative to the row's maximum; see `ChunkStats`.
 
-    Shapes: output (B, Hq, Q, Dv), sum and max (B, Hq, Q), in the accumulate dtype. max is the
-    largest score, or a score at most HEADROOM below it. A row that saw no key has max -inf, sum 0
-    and output 0.
+    Shapes: output (B, Hq, Q, Dv), sum and max (B, Hq, Q), in the accumulate dtype. A row that saw
+    no key has max -inf, sum 0 and output 0.
     """
 
     output: Tensor
@@ -62,26 +59,17 @@ def empty_state(rows: Tensor, value_width: int) -> Stats:
 
 
 def merge_(state: Stats, chunk: Stats) -> None:
-    """Merge a chunk into the state of its rows.
+    """Merge a chunk into the state of its rows, both relative to the larger maximum.
 
-    While no maximum rises by more than HEADROOM the old ones serve: weights stay far from overflow,
-    and the state is added to, not scaled. Else both sides are taken relative to the larger maximum.
     A side that saw no key has output 0 and weight 0 here, so that it changes no bit.
     """
     output, total, top = state
-    ahead = chunk.max - top
-    # A GPU is not asked: the answer would wait for all that it has to do. NaN is not below.
-    if ahead.device.type == "cpu" and (ahead <= HEADROOM).all():
-        add = ahead.exp_()
-    else:
-        highest = torch.maximum(top, chunk.max)
-        safe = finite_or_zero(highest)  # -inf - -inf would be NaN
-        keep, add = torch.exp(top - safe), torch.exp(chunk.max - safe)
-        output.mul_(keep[..., None])
-        total.mul_(keep)
-        top.copy_(highest)
-    output.addcmul_(chunk.output, add[..., None])
-    total.addcmul_(chunk.sum, add)
+    highest = torch.maximum(top, chunk.max)
+    safe = finite_or_zero(highest)  # -inf - -inf would be NaN
+    keep, add = torch.exp(top - safe), torch.exp(chunk.max - safe)
+    output.mul_(keep[..., None]).addcmul_(chunk.output, add[..., None])
+    total.mul_(keep).addcmul_(chunk.sum, add)
+    top.copy_(highest)
 
 
 class Total:
