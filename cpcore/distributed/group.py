@@ -5,6 +5,7 @@ end.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -15,8 +16,11 @@ import torch.distributed as dist
 from torch import Tensor
 
 from cpcore.checks import expected
+from cpcore.distributed import courier, where
 from cpcore.distributed.messages import Message, Wait, missed
 from cpcore.distributed.transport import Transport
+
+BEGIN_LIMIT_S = 60.0  # a message begins in microseconds; for groups whose waits have no own limit
 
 # How many each process group has begun. Not by name: that of a destroyed group is used again.
 _agreements: WeakKeyDictionary[dist.ProcessGroup, int] = WeakKeyDictionary()
@@ -71,19 +75,39 @@ class GroupTransport(Transport):
     ) -> list[tuple[Message, str, Wait]]:
         if self.on_gpus:
             return self._start_batch(sends, receives)
-        # A send that finds its receive asked for is written by the calling thread, under a lock for
+        # A send that finds its receive asked for is written by whoever begins it, under a lock for
         # which Gloo's own thread spins meanwhile. Begun first, it is left to that thread.
-        sent = [self._begin(message, "to", tag) for message in sends]
-        return [self._begin(message, "from", tag) for message in receives] + sent
+        sides = [(message, "to") for message in sends] + [(message, "from") for message in receives]
+        if not sides:
+            return []
+        tails = [None if side == "to" else _marked_tail(message.buffer) for message, side in sides]
+        begun = courier.submit(partial(self._begin, sides, tag))
+        waits: list[tuple[Message, str, Wait]] = [
+            (message, side, partial(self._finish_begun, begun, i, tails[i]))
+            for i, (message, side) in enumerate(sides)
+        ]
+        return waits[len(sends) :] + waits[: len(sends)]
 
-    def _begin(self, message: Message, side: str, tag: int) -> tuple[Message, str, Wait]:
-        begin: Any = dist.isend if side == "to" else dist.irecv
-        tail = _marked_tail(message.buffer) if side == "from" else None
+    def _begin(self, sides: Sequence[tuple[Message, str]], tag: int) -> list[dist.Work]:
+        """In the courier's thread."""
+        works = []
+        for message, side in sides:
+            begin: Any = dist.isend if side == "to" else dist.irecv
+            try:
+                works.append(begin(message.buffer, self.peers[message.peer], self.group, tag))
+            except RuntimeError as error:
+                raise missed(self.rank, message, side, error) from error
+        return works
+
+    def _finish_begun(
+        self, begun: "Future[list[dist.Work]]", which: int, tail: Tensor | None
+    ) -> None:
+        limit_s = BEGIN_LIMIT_S if self.limit is None else self.limit.total_seconds()
         try:
-            work = begin(message.buffer, self.peers[message.peer], self.group, tag)
-        except RuntimeError as error:
-            raise missed(self.rank, message, side, error) from error
-        return message, side, partial(self._finish, work, tail)
+            work = begun.result(limit_s)[which]
+        except TimeoutError:
+            raise RuntimeError(f"no beginning within {limit_s:g} s") from None
+        self._finish(work, tail)
 
     def _start_batch(
         self, sends: Sequence[Message], receives: Sequence[Message]
@@ -101,6 +125,7 @@ class GroupTransport(Transport):
         try:
             works = dist.batch_isend_irecv(batch)
         except RuntimeError as error:
+            where.step(sides[0][0].place)
             raise missed(self.rank, *sides[0], error) from error
         if len(works) < len(sides):  # NCCL: one piece of work for the whole batch
             return [(*sides[0], works[0].wait)]

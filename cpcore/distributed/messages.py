@@ -46,6 +46,7 @@ class PeerError(RuntimeError):
 
     def __init__(self, rank: int, message: Message, side: str, reason: str) -> None:
         self.rank, self.phase, self.step, self.peer = rank, *message[:3]
+        self.place = message.place
         self.told = f"expected a message {side} rank {message.peer}, {reason}"
         super().__init__(f"rank {rank}, {message.place}: {self.told}")
 
@@ -54,8 +55,7 @@ Wait = Callable[[], object]  # returns when its message is through, raises Runti
 
 
 def missed(rank: int, message: Message, side: str, error: RuntimeError) -> PeerError:
-    """The error of a rank whose message could not be started or did not come, at its step."""
-    where.step(message.place)
+    """The error of a rank whose message could not begin or did not come."""
     # What follows in Gloo's text is advice that does not fit here.
     reason = " ".join(str(error).partition("This is typically")[0].split())
     return PeerError(rank, message, side, f"received {reason}")
@@ -88,6 +88,9 @@ class Pending:
             where.step(message.place)
             try:
                 wait()
+            except PeerError as error:  # another of these messages could not begin
+                where.step(error.place)
+                raise
             except RuntimeError as error:
                 raise missed(self._rank, message, side, error) from error
         self._waits = []

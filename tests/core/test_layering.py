@@ -121,7 +121,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 DISTRIBUTED: dict[str, set[str]] = {
     "messages": {"where"},
     "transport": {"messages", "where"},
-    "group": {"messages", "transport"},
+    "courier": set(),
+    "group": {"courier", "messages", "transport", "where"},
     "threads": {"messages", "transport"},
     "contract": {"messages", "transport", "where"},
     "state": set(),

@@ -1,7 +1,9 @@
 """Messages over a real process group: poison, subgroups, limits, and what Gloo does not notice."""
 
+import multiprocessing
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from itertools import chain
@@ -13,7 +15,15 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from cpcore.distributed import GroupTransport, Message, PeerError, RankError, launch
+from cpcore.distributed import (
+    GroupTransport,
+    Message,
+    PeerError,
+    RankError,
+    courier,
+    launch,
+    where,
+)
 from tests.support.rank_cases import CELLS, rank_case
 from tests.support.rank_checks import RESULTS, same_bits, wrong_results
 from tests.support.rank_workers import Ran, attend_in_turn, run_case
@@ -177,7 +187,79 @@ def test_a_message_that_cannot_begin_is_the_one_that_is_named(failing: str, want
         transport = GroupTransport()
         transport.peers = [0, 1, 2]
         with patch.multiple(dist, **working), pytest.raises(PeerError) as caught:
-            transport.post(sends, receives)
+            transport.post(sends, receives).wait()
+        assert where.place() == str(caught.value).split(": ")[0].removeprefix("rank 0, ")
         return str(caught.value)
 
     assert launch(worker, 1, time_limit_s=60) == [wanted]
+
+
+def test_a_message_that_never_begins_ends_by_the_time_limit() -> None:
+    def worker(rank: int) -> str:
+        stuck = threading.Event()
+        transport = GroupTransport(time_limit_s=0.3)
+        sends = [Message("forward", 1, 0, torch.zeros(3))]
+        with patch.object(dist, "isend", lambda *_: stuck.wait(20)):
+            with pytest.raises(PeerError) as caught:
+                transport.post(sends, []).wait()
+            stuck.set()
+            courier.submit(lambda: None).result(20)  # not before the patch is gone
+        return str(caught.value)
+
+    told = "expected a message to rank 0, received no beginning within 0.3 s"
+    assert launch(worker, 1, time_limit_s=60) == [f"rank 0, forward step 1: {told}"]
+
+
+def test_one_thread_that_does_not_compute_begins_all_messages_in_their_order() -> None:
+    """The computing thread would lose its core with the lock of the connection in its hand."""
+
+    def worker(rank: int) -> list[Any]:
+        begun: list[tuple[int, int]] = []
+        begin = dist.isend
+
+        def noted(buffer: torch.Tensor, *rest: Any) -> Any:
+            begun.append((threading.get_ident(), int(buffer[0])))
+            return begin(buffer, *rest)
+
+        with patch.object(dist, "isend", noted):
+            waiting = []
+            for number in range(20):
+                messages = [Message("in", number, 1 - rank, torch.full((5,), float(number)))]
+                arriving = [Message("in", number, 1 - rank, torch.zeros(5))]
+                waiting.append((GroupTransport().post(messages, arriving), arriving[0].buffer))
+            for pending, _ in waiting:
+                pending.wait()
+        threads = {thread for thread, _ in begun}
+        arrived = [int(buffer[0]) for _, buffer in waiting]
+        return [len(threads), threading.get_ident() in threads, [n for _, n in begun], arrived]
+
+    wanted = [1, False, list(range(20)), list(range(20))]
+    assert launch(worker, 2, time_limit_s=60) == [wanted, wanted]
+
+
+def test_a_forked_process_has_a_courier_of_its_own() -> None:
+    here = courier.submit(threading.get_ident).result(20)
+    assert here != threading.get_ident()
+    context = multiprocessing.get_context("fork")
+    reading, writing = context.Pipe(duplex=False)
+    child = context.Process(target=lambda: writing.send(courier.submit(os.getpid).result(20)))
+    child.start()
+    try:
+        assert reading.poll(30), "the child's courier does nothing"
+        assert reading.recv() == child.pid
+    finally:
+        child.kill()
+        child.join(20)
+
+
+def test_arrays_of_inference_mode_travel() -> None:
+    def worker(rank: int) -> list[float]:
+        transport = GroupTransport()
+        with torch.inference_mode():
+            mine, other = torch.full((3,), float(rank)), torch.zeros(3)
+            transport.post(
+                [Message("in", 0, 1 - rank, mine)], [Message("in", 0, 1 - rank, other)]
+            ).wait()
+        return other.tolist()
+
+    assert launch(worker, 2, time_limit_s=60) == [[1.0] * 3, [0.0] * 3]

@@ -17,6 +17,7 @@ from cpcore.distributed import (
     Message,
     Transport,
     context_parallel_attention,
+    courier,
     where,
 )
 from cpcore.distributed.transport import Pending
@@ -96,6 +97,7 @@ class Hurt(GroupTransport):
             return super().post(sends, receives, **options)
         if harm.after:
             super().post(sends, receives, **options)
+            courier.submit(lambda: None).result(harm.wait_s)  # all before this has begun
         where.step(harm.place)
         _do(harm.kind)
         raise AssertionError("unharmed")
