@@ -18,9 +18,7 @@ from torch import Tensor
 from cpcore.checks import expected
 from cpcore.distributed import courier, where
 from cpcore.distributed.messages import Message, Wait, missed
-from cpcore.distributed.transport import Transport
-
-BEGIN_LIMIT_S = 60.0  # a message begins in microseconds; for groups whose waits have no own limit
+from cpcore.distributed.transport import Transport, seconds
 
 # How many each process group has begun. Not by name: that of a destroyed group is used again.
 _agreements: WeakKeyDictionary[dist.ProcessGroup, int] = WeakKeyDictionary()
@@ -31,6 +29,9 @@ class GroupTransport(Transport):
 
     Collectives too are batches of point-to-point messages: Gloo's all-gather refuses shards of
     unequal length, and its reduce-scatter moves as much as an all-reduce.
+
+    Over Gloo, messages begin in the order in which they were posted, by a thread of their own: not
+    in order with what the caller begins itself before it has waited for them.
 
     group: a process group, None = all processes. time_limit_s: for each wait; None = the limit
     with which the group was made.
@@ -49,7 +50,8 @@ class GroupTransport(Transport):
         if dist.get_rank(group) < 0:
             raise expected("group", "a group with this process in it", "another one")
         self.group = dist.distributed_c10d._get_default_group() if group is None else group
-        self.limit = None if time_limit_s is None else timedelta(seconds=time_limit_s)
+        limit_s = None if time_limit_s is None else seconds("time_limit_s", time_limit_s)
+        self.limit = None if limit_s is None else timedelta(seconds=limit_s)
         size = dist.get_world_size(group)
         super().__init__(dist.get_rank(group), size, poison=poison, recording=recording)
         self.peers = dist.get_process_group_ranks(self.group)  # group rank -> global rank
@@ -81,33 +83,41 @@ class GroupTransport(Transport):
         if not sides:
             return []
         tails = [None if side == "to" else _marked_tail(message.buffer) for message, side in sides]
-        begun = courier.submit(partial(self._begin, sides, tag))
-        waits: list[tuple[Message, str, Wait]] = [
-            (message, side, partial(self._finish_begun, begun, i, tails[i]))
+        works: list[dist.Work] = []  # the courier adds what has begun
+        job = courier.submit(partial(self._begin, sides, tag, works))
+        begun: tuple[Message, str, Wait] = *sides[0], partial(self._begun, job, sides, works)
+        ended: list[tuple[Message, str, Wait]] = [
+            (message, side, partial(self._end, works, i, tails[i]))
             for i, (message, side) in enumerate(sides)
         ]
-        return waits[len(sends) :] + waits[: len(sends)]
+        return [begun, *ended[len(sends) :], *ended[: len(sends)]]  # who is missed comes first
 
-    def _begin(self, sides: Sequence[tuple[Message, str]], tag: int) -> list[dist.Work]:
-        """In the courier's thread."""
-        works = []
+    def _begin(
+        self, sides: Sequence[tuple[Message, str]], tag: int, works: list[dist.Work]
+    ) -> None:
+        """In the courier's thread; what follows a message that cannot begin does not begin."""
         for message, side in sides:
             begin: Any = dist.isend if side == "to" else dist.irecv
-            try:
-                works.append(begin(message.buffer, self.peers[message.peer], self.group, tag))
-            except RuntimeError as error:
-                raise missed(self.rank, message, side, error) from error
-        return works
+            works.append(begin(message.buffer, self.peers[message.peer], self.group, tag))
 
-    def _finish_begun(
-        self, begun: "Future[list[dist.Work]]", which: int, tail: Tensor | None
+    def _begun(
+        self, job: "Future[None]", sides: Sequence[tuple[Message, str]], works: list[dist.Work]
     ) -> None:
-        limit_s = BEGIN_LIMIT_S if self.limit is None else self.limit.total_seconds()
+        """Raise for the first message that has not begun."""
+        limit = self.limit or self.group._get_backend(self.device).options._timeout
         try:
-            work = begun.result(limit_s)[which]
+            job.result(limit.total_seconds())
+            return
         except TimeoutError:
-            raise RuntimeError(f"no beginning within {limit_s:g} s") from None
-        self._finish(work, tail)
+            error = RuntimeError(f"no beginning within {limit.total_seconds():g} s")
+        except RuntimeError as failure:
+            error = failure
+        message, side = sides[len(works)]
+        where.step(message.place)
+        raise missed(self.rank, message, side, error) from error
+
+    def _end(self, works: list[dist.Work], which: int, tail: Tensor | None) -> None:
+        self._finish(works[which], tail)
 
     def _start_batch(
         self, sends: Sequence[Message], receives: Sequence[Message]

@@ -27,6 +27,7 @@ import torch
 from cpcore.checks import expected, whole_number
 from cpcore.distributed import child, torchrun, where
 from cpcore.distributed.child import Failure
+from cpcore.distributed.transport import seconds
 
 GRACE_S = 1.0  # after the first failure: time for the others to notice and say where they were
 STARTS = ("fork", "spawn")
@@ -84,14 +85,6 @@ def launch(
         team.start()
         in_time = team.watch(deadline)
         return team.results(in_time, limit_s)
-
-
-def seconds(argument: str, value: object) -> float:
-    """`value` as a time above 0."""
-    real = isinstance(value, int | float) and not isinstance(value, bool)
-    if not real or not 0 < value < math.inf:  # type: ignore[operator]
-        raise expected(argument, "a finite number above 0", repr(value))
-    return float(value)  # type: ignore[arg-type]
 
 
 def _start_method() -> str:

@@ -46,7 +46,6 @@ class PeerError(RuntimeError):
 
     def __init__(self, rank: int, message: Message, side: str, reason: str) -> None:
         self.rank, self.phase, self.step, self.peer = rank, *message[:3]
-        self.place = message.place
         self.told = f"expected a message {side} rank {message.peer}, {reason}"
         super().__init__(f"rank {rank}, {message.place}: {self.told}")
 
@@ -88,9 +87,8 @@ class Pending:
             where.step(message.place)
             try:
                 wait()
-            except PeerError as error:  # another of these messages could not begin
-                where.step(error.place)
-                raise
+            except PeerError:
+                raise  # it knows which message could not begin
             except RuntimeError as error:
                 raise missed(self._rank, message, side, error) from error
         self._waits = []

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from cpcore.checks import whole_number
 from cpcore.distributed.messages import Message, Wait
-from cpcore.distributed.transport import Transport
+from cpcore.distributed.transport import Transport, seconds
 
 Link: TypeAlias = "queue.Queue[tuple[Tensor, threading.Event]]"
 
@@ -48,7 +48,7 @@ class ThreadTransport(Transport):
         recording: bool = False,
     ) -> None:
         super().__init__(rank, switchboard.cp_size, poison=poison, recording=recording)
-        self.links, self.time_limit_s = switchboard.links, time_limit_s
+        self.links, self.time_limit_s = switchboard.links, seconds("time_limit_s", time_limit_s)
 
     def carries(self, device: torch.device) -> bool:
         """Any: memory is shared."""

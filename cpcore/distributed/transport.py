@@ -5,11 +5,13 @@ carrier over `torch.distributed`, `threads` the in-process double. Leaves out wh
 that is `protocols`.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
 
+from cpcore.checks import expected
 from cpcore.distributed import where
 from cpcore.distributed.messages import (
     Message,
@@ -101,3 +103,11 @@ class Transport(ABC):
 def _record(message: Message, direction: str, collective: bool) -> Record:
     buffer, head = message.buffer, (message.phase, message.step, direction, message.peer)
     return Record(*head, buffer.numel(), buffer.numel() * buffer.element_size(), collective)
+
+
+def seconds(argument: str, value: object) -> float:
+    """`value` as a time above 0."""
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    if not real or not 0 < value < math.inf:  # type: ignore[operator]
+        raise expected(argument, "a finite number above 0", repr(value))
+    return float(value)  # type: ignore[arg-type]

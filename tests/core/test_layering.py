@@ -143,7 +143,7 @@ DISTRIBUTED: dict[str, set[str]] = {
     "where": set(),
     "child": {"where"},
     "torchrun": {"where"},
-    "launch": {"child", "torchrun", "where"},
+    "launch": {"child", "torchrun", "transport", "where"},
     "corpus": set(),
     "model": set(),
     "recipe": {"arguments", "corpus", "model"},

@@ -1,6 +1,5 @@
 """Messages over a real process group: poison, subgroups, limits, and what Gloo does not notice."""
 
-import multiprocessing
 import os
 import signal
 import threading
@@ -20,6 +19,8 @@ from cpcore.distributed import (
     Message,
     PeerError,
     RankError,
+    Switchboard,
+    ThreadTransport,
     courier,
     launch,
     where,
@@ -186,28 +187,93 @@ def test_a_message_that_cannot_begin_is_the_one_that_is_named(failing: str, want
         working[failing].side_effect = RuntimeError("no way there")
         transport = GroupTransport()
         transport.peers = [0, 1, 2]
-        with patch.multiple(dist, **working), pytest.raises(PeerError) as caught:
-            transport.post(sends, receives).wait()
+        with patch.multiple(dist, **working):
+            with pytest.raises(PeerError) as caught:
+                transport.post(sends, receives).wait()
+            courier.submit(lambda: None).result(20)
         assert where.place() == str(caught.value).split(": ")[0].removeprefix("rank 0, ")
+        assert caught.value.__cause__ is working[failing].side_effect
+        assert working["irecv"].called is (failing == "irecv"), "begun after the error"
         return str(caught.value)
 
     assert launch(worker, 1, time_limit_s=60) == [wanted]
 
 
-def test_a_message_that_never_begins_ends_by_the_time_limit() -> None:
+@pytest.mark.parametrize(("own", "seconds"), [(0.3, "0.3"), (None, "1.5")])
+@pytest.mark.parametrize("stuck", ["isend", "irecv"])
+def test_a_message_that_never_begins_is_named_within_the_limit(
+    stuck: str, own: float | None, seconds: str
+) -> None:
+    """Half of the launcher's limit is that of the group."""
+
     def worker(rank: int) -> str:
-        stuck = threading.Event()
-        transport = GroupTransport(time_limit_s=0.3)
-        sends = [Message("forward", 1, 0, torch.zeros(3))]
-        with patch.object(dist, "isend", lambda *_: stuck.wait(20)):
+        end, place = threading.Event(), {"isend": "forward step 1", "irecv": "return step 2"}[stuck]
+        working: dict[str, Any] = {"isend": MagicMock(), "irecv": MagicMock()}
+        working[stuck] = lambda *_: end.wait(20)
+        transport = GroupTransport(time_limit_s=own)
+        messages = [Message(*head, 0, torch.zeros(3)) for head in (("forward", 1), ("return", 2))]
+        with patch.multiple(dist, **working):
             with pytest.raises(PeerError) as caught:
-                transport.post(sends, []).wait()
-            stuck.set()
+                transport.post(messages[:1], messages[1:]).wait()
+            end.set()
             courier.submit(lambda: None).result(20)  # not before the patch is gone
+        assert where.place() == place
         return str(caught.value)
 
-    told = "expected a message to rank 0, received no beginning within 0.3 s"
-    assert launch(worker, 1, time_limit_s=60) == [f"rank 0, forward step 1: {told}"]
+    place, side = ("forward step 1", "to") if stuck == "isend" else ("return step 2", "from")
+    told = f"expected a message {side} rank 0, received no beginning within {seconds} s"
+    assert launch(worker, 1, time_limit_s=3.0) == [f"rank 0, {place}: {told}"]
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, float("inf"), float("nan"), "1"])
+def test_a_time_limit_is_a_time(limit: Any) -> None:
+    told = f"time_limit_s: expected a finite number above 0, received {limit!r}"
+
+    def worker(rank: int) -> str:
+        with pytest.raises(ValueError, match="time_limit_s") as caught:
+            GroupTransport(time_limit_s=limit)
+        return str(caught.value)
+
+    assert launch(worker, 1, time_limit_s=60) == [told]
+    with pytest.raises(ValueError, match="time_limit_s") as caught:
+        ThreadTransport(Switchboard(1), 0, time_limit_s=limit)
+    assert str(caught.value) == told
+
+
+def test_groups_of_the_same_ranks_do_not_mix_and_share_a_thread() -> None:
+    def worker(rank: int) -> tuple[list[float], int]:
+        transports = [GroupTransport(dist.new_group()) for _ in range(2)]
+        under_way, arrived = [], []
+        for number, transport in enumerate(transports if rank == 0 else ()):
+            message = Message("in", 0, 1, torch.full((3,), float(number)))
+            under_way.append(transport.post([message], []))
+        for transport in reversed(transports) if rank == 1 else ():
+            message = Message("in", 0, 0, torch.zeros(3))
+            transport.post([], [message]).wait()
+            arrived.append(float(message.buffer[0]))
+        for pending in under_way:
+            pending.wait()
+        return arrived, [thread.name for thread in threading.enumerate()].count("courier")
+
+    assert launch(worker, 2, time_limit_s=60) == [([], 1), ([1.0, 0.0], 1)]
+
+
+def test_a_batch_for_gpus_that_cannot_begin_is_named_with_its_step() -> None:
+    def worker(rank: int) -> str:
+        transport = GroupTransport()
+        transport.on_gpus = True
+        messages = [Message(*head, 0, torch.zeros(3)) for head in (("forward", 1), ("return", 2))]
+        failing = MagicMock(side_effect=RuntimeError("no way there"))
+        with (
+            patch.multiple(dist, batch_isend_irecv=failing, P2POp=MagicMock()),
+            pytest.raises(PeerError) as caught,
+        ):
+            transport.post(messages[:1], messages[1:])
+        assert where.place() == "return step 2"
+        return str(caught.value)
+
+    told = "rank 0, return step 2: expected a message from rank 0, received no way there"
+    assert launch(worker, 1, time_limit_s=60) == [told]
 
 
 def test_one_thread_that_does_not_compute_begins_all_messages_in_their_order() -> None:
@@ -235,21 +301,6 @@ def test_one_thread_that_does_not_compute_begins_all_messages_in_their_order() -
 
     wanted = [1, False, list(range(20)), list(range(20))]
     assert launch(worker, 2, time_limit_s=60) == [wanted, wanted]
-
-
-def test_a_forked_process_has_a_courier_of_its_own() -> None:
-    here = courier.submit(threading.get_ident).result(20)
-    assert here != threading.get_ident()
-    context = multiprocessing.get_context("fork")
-    reading, writing = context.Pipe(duplex=False)
-    child = context.Process(target=lambda: writing.send(courier.submit(os.getpid).result(20)))
-    child.start()
-    try:
-        assert reading.poll(30), "the child's courier does nothing"
-        assert reading.recv() == child.pid
-    finally:
-        child.kill()
-        child.join(20)
 
 
 def test_arrays_of_inference_mode_travel() -> None:

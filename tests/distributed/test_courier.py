@@ -1,0 +1,113 @@
+"""The thread that begins messages: its order, its errors, and how it ends."""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from cpcore.distributed import courier
+from tests.distributed.test_lab import ENVIRONMENT, ROOT
+
+LIMIT_S = 20
+
+
+def run(script: str) -> tuple[str, float]:
+    """What a process with this script prints, and how long it takes beyond its imports."""
+    head = "import sys, threading, time\nfrom cpcore.distributed import courier\n"
+    tail = "\nprint(time.time())"  # when its main thread ends
+    done = subprocess.run(
+        [sys.executable, "-c", head + script + tail],
+        cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=90, check=True,
+    )  # fmt: skip
+    end = time.time()
+    assert done.stderr == ""
+    told = done.stdout.split()
+    return " ".join(told[1:]), end - float(told[0])
+
+
+def test_jobs_are_done_in_the_order_in_which_they_were_given() -> None:
+    done: list[int] = []
+    jobs = [courier.submit(lambda i=i: done.append(i) or i * i) for i in range(100)]
+    assert [job.result(LIMIT_S) for job in jobs] == [i * i for i in range(100)]
+    assert done == list(range(100))
+
+
+def test_threads_that_come_first_at_once_share_one_thread() -> None:
+    fresh, start, found = courier.Courier(), threading.Barrier(8), []
+
+    def come() -> None:
+        start.wait(LIMIT_S)
+        found.append(fresh.submit(threading.get_ident).result(LIMIT_S))
+
+    threads = [threading.Thread(target=come) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT_S)
+    assert len(found) == 8
+    assert len(set(found)) == 1
+
+
+def test_an_error_belongs_to_its_job_and_the_next_one_is_done() -> None:
+    def fail() -> None:
+        raise SystemExit("not the end")
+
+    failed, after = courier.submit(fail), courier.submit(lambda: 3)
+    with pytest.raises(SystemExit, match="not the end"):
+        failed.result(LIMIT_S)
+    assert after.result(LIMIT_S) == 3
+
+
+def test_what_a_job_held_is_free_when_it_is_done() -> None:
+    class Room:
+        gone = threading.Event()
+
+        def __del__(self) -> None:
+            self.gone.set()
+
+    room = Room()
+    job = courier.submit(lambda room=room: None)
+    del room
+    job.result(LIMIT_S)
+    assert Room.gone.wait(LIMIT_S), "kept until another job comes"
+
+
+def test_a_forked_process_has_a_courier_of_its_own() -> None:
+    here = courier.submit(threading.get_ident).result(20)
+    assert here != threading.get_ident()
+    context = multiprocessing.get_context("fork")
+    reading, writing = context.Pipe(duplex=False)
+    child = context.Process(target=lambda: writing.send(courier.submit(os.getpid).result(20)))
+    child.start()
+    try:
+        assert reading.poll(30), "the child's courier does nothing"
+        assert reading.recv() == child.pid
+    finally:
+        child.kill()
+        child.join(20)
+
+
+def test_jobs_are_done_after_the_main_thread_has_ended() -> None:
+    told, _ = run(
+        """
+def train():
+    threading.main_thread().join()
+    print(courier.submit(lambda: "done").result(20), flush=True)
+courier.submit(lambda: None).result(20)
+threading.Thread(target=train).start()"""
+    )
+    assert told == "done"
+
+
+def test_a_process_ends_what_it_has_begun() -> None:
+    told, _ = run('courier.submit(lambda: (time.sleep(0.3), print("done", flush=True)))')
+    assert told == "done"
+
+
+def test_a_stuck_job_does_not_keep_a_process_alive() -> None:
+    _, took = run("courier.submit(lambda: time.sleep(60))")
+    assert took < 30
