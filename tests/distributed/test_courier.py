@@ -6,6 +6,8 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -43,11 +45,16 @@ def test_threads_that_come_first_at_once_share_one_thread() -> None:
         start.wait(LIMIT_S)
         found.append(fresh.submit(threading.get_ident).result(LIMIT_S))
 
+    def slowly(**settings: Any) -> threading.Thread:
+        time.sleep(0.2)  # all eight would see that there is none yet
+        return threading.Thread(**settings)
+
     threads = [threading.Thread(target=come) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(LIMIT_S)
+    with patch.object(courier, "Thread", slowly):
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(LIMIT_S)
     assert len(found) == 8
     assert len(set(found)) == 1
 
