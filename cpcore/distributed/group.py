@@ -56,6 +56,8 @@ class GroupTransport(Transport):
         super().__init__(dist.get_rank(group), size, poison=poison, recording=recording)
         self.peers = dist.get_process_group_ranks(self.group)  # group rank -> global rank
         self.on_gpus = dist.get_backend(group) == "nccl"
+        limit = self.limit or self.group._get_backend(self.device).options._timeout
+        self.begin_s: float = limit.total_seconds()
 
     @property
     def device(self) -> torch.device:
@@ -104,12 +106,11 @@ class GroupTransport(Transport):
         self, job: "Future[None]", sides: Sequence[tuple[Message, str]], works: list[dist.Work]
     ) -> None:
         """Raise for the first message that has not begun."""
-        limit = self.limit or self.group._get_backend(self.device).options._timeout
         try:
-            job.result(limit.total_seconds())
+            job.result(self.begin_s)
             return
         except TimeoutError:
-            error = RuntimeError(f"no beginning within {limit.total_seconds():g} s")
+            error = RuntimeError(f"no beginning within {self.begin_s:g} s")
         except RuntimeError as failure:
             error = failure
         message, side = sides[len(works)]
