@@ -113,7 +113,7 @@ class GroupTransport(Transport):
             error = RuntimeError(f"no beginning within {self.begin_s:g} s")
         except RuntimeError as failure:
             error = failure
-        message, side = sides[len(works)]
+        message, side = sides[min(len(works), len(sides) - 1)]  # the last may have begun just now
         where.step(message.place)
         raise missed(self.rank, message, side, error) from error
 
