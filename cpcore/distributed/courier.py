@@ -1,6 +1,6 @@
 """The thread of a rank that begins its messages, one after the other, in the order given.
 
-Owns the reason why a rank does not begin them itself. To begin a message locks the connection and,
+Owns the reason why a rank does not begin them itself. Beginning a message locks the connection and,
 on one machine, wakes the receiver's Gloo thread. A thread that has computed for a while loses its
 core to the thread it wakes, lock in hand. If the same happens on the other side, both Gloo threads
 spin for a lock until the scheduler steps in, milliseconds later. A thread that was asleep a moment
