@@ -11,13 +11,12 @@ import atexit
 import os
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
 Job = tuple[Callable[[], Any], "Future[Any]"]
-LAST_S = 1.0  # what the end of the process waits for jobs that were given before
+LAST_S = 2.0  # what the end of the process waits for all jobs, and then for the one under way
 
 
 class Courier:
@@ -31,26 +30,37 @@ class Courier:
         self._jobs: SimpleQueue[Job] = SimpleQueue()
         self._lock = Lock()
         self._thread: Thread | None = None
+        self._closed = False
 
     def submit(self, job: Callable[[], Any]) -> "Future[Any]":
         """Have a job done after those that were submitted before."""
         with self._lock:
             if self._thread is None:
-                self._thread = Thread(target=self._work, name="courier", daemon=True)
-                self._thread.start()
+                thread = Thread(target=self._work, name="courier", daemon=True)
+                thread.start()
+                self._thread = thread
         done: Future[Any] = Future()
         self._jobs.put((job, done))
         return done
 
     def drain(self) -> None:
-        """Let the thread end what it has begun: Python cannot stop it in the middle."""
+        """At the end of the process: do the jobs that there are, if they do not take too long.
+
+        Python ends a thread that comes back from C++ later, which ends the process by an abort. So
+        no job begins after that time. A job that is stuck even then is the risk that is left.
+        """
         if self._thread is not None:
-            with suppress(TimeoutError):
+            try:
                 self.submit(lambda: None).result(LAST_S)
+            except TimeoutError:
+                self._closed = True
+                self._thread.join(LAST_S)
 
     def _work(self) -> None:
-        while True:
+        while not self._closed:
             job, done = self._jobs.get()
+            if not done.set_running_or_notify_cancel():
+                continue
             try:
                 done.set_result(job())
             except BaseException as error:

@@ -6,9 +6,11 @@ end.
 
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from threading import TIMEOUT_MAX
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
@@ -22,6 +24,17 @@ from cpcore.distributed.transport import Transport, seconds
 
 # How many each process group has begun. Not by name: that of a destroyed group is used again.
 _agreements: WeakKeyDictionary[dist.ProcessGroup, int] = WeakKeyDictionary()
+
+
+class _Batch(NamedTuple):
+    """Messages of one post, each with its side, "to" or "from", in the order in which they begin.
+
+    works: of those that have begun. errors: what the next one met, if it could not begin.
+    """
+
+    sides: Sequence[tuple[Message, str]]
+    works: list[dist.Work]
+    errors: list[RuntimeError]
 
 
 class GroupTransport(Transport):
@@ -56,8 +69,8 @@ class GroupTransport(Transport):
         super().__init__(dist.get_rank(group), size, poison=poison, recording=recording)
         self.peers = dist.get_process_group_ranks(self.group)  # group rank -> global rank
         self.on_gpus = dist.get_backend(group) == "nccl"
-        limit = self.limit or self.group._get_backend(self.device).options._timeout
-        self.begin_s: float = limit.total_seconds()
+        limit = self.group._get_backend(self.device).options._timeout
+        self.begin_s: float = min(limit_s or limit.total_seconds(), TIMEOUT_MAX)
 
     @property
     def device(self) -> torch.device:
@@ -85,40 +98,41 @@ class GroupTransport(Transport):
         if not sides:
             return []
         tails = [None if side == "to" else _marked_tail(message.buffer) for message, side in sides]
-        works: list[dist.Work] = []  # the courier adds what has begun
-        job = courier.submit(partial(self._begin, sides, tag, works))
-        begun: tuple[Message, str, Wait] = *sides[0], partial(self._begun, job, sides, works)
+        batch = _Batch(sides, [], [])
+        job = courier.submit(partial(self._begin, batch, tag))
+        begun: tuple[Message, str, Wait] = *sides[0], partial(self._begun, job, batch)
         ended: list[tuple[Message, str, Wait]] = [
-            (message, side, partial(self._end, works, i, tails[i]))
+            (message, side, partial(self._end, batch, i, tails[i]))
             for i, (message, side) in enumerate(sides)
         ]
         return [begun, *ended[len(sends) :], *ended[: len(sends)]]  # who is missed comes first
 
-    def _begin(
-        self, sides: Sequence[tuple[Message, str]], tag: int, works: list[dist.Work]
-    ) -> None:
+    def _begin(self, batch: _Batch, tag: int) -> None:
         """In the courier's thread; what follows a message that cannot begin does not begin."""
-        for message, side in sides:
+        for message, side in batch.sides:
             begin: Any = dist.isend if side == "to" else dist.irecv
-            works.append(begin(message.buffer, self.peers[message.peer], self.group, tag))
+            try:
+                work = begin(message.buffer, self.peers[message.peer], self.group, tag)
+            except RuntimeError as error:
+                batch.errors.append(error)
+                return
+            batch.works.append(work)
 
-    def _begun(
-        self, job: "Future[None]", sides: Sequence[tuple[Message, str]], works: list[dist.Work]
-    ) -> None:
+    def _begun(self, job: "Future[None]", batch: _Batch) -> None:
         """Raise for the first message that has not begun."""
-        try:
+        with suppress(TimeoutError):
             job.result(self.begin_s)
-            return
-        except TimeoutError:
-            error = RuntimeError(f"no beginning within {self.begin_s:g} s")
-        except RuntimeError as failure:
-            error = failure
-        message, side = sides[min(len(works), len(sides) - 1)]  # the last may have begun just now
-        where.step(message.place)
-        raise missed(self.rank, message, side, error) from error
+        begun = len(batch.works)
+        if begun < len(batch.sides):
+            message, side = batch.sides[begun]
+            late = RuntimeError(f"no beginning within {self.begin_s:g} s")
+            # Taken out of the batch: an error holds the frames that it passed, and their buffers.
+            error = batch.errors.pop() if batch.errors else late
+            where.step(message.place)
+            raise missed(self.rank, message, side, error) from error
 
-    def _end(self, works: list[dist.Work], which: int, tail: Tensor | None) -> None:
-        self._finish(works[which], tail)
+    def _end(self, batch: _Batch, which: int, tail: Tensor | None) -> None:
+        self._finish(batch.works[which], tail)
 
     def _start_batch(
         self, sends: Sequence[Message], receives: Sequence[Message]

@@ -17,18 +17,19 @@ from tests.distributed.test_lab import ENVIRONMENT, ROOT
 LIMIT_S = 20
 
 
-def run(script: str) -> tuple[str, float]:
-    """What a process with this script prints, and how long it takes beyond its imports."""
-    head = "import sys, threading, time\nfrom cpcore.distributed import courier\n"
-    tail = "\nprint(time.time())"  # when its main thread ends
+def run(script: str) -> tuple[list[str], float]:
+    """The lines that a process prints, and how long it lives after its main thread has ended."""
+    head = "import threading, time\nfrom cpcore.distributed import courier\n"
+    tail = "\nprint('main', time.time(), flush=True)"
     done = subprocess.run(
         [sys.executable, "-c", head + script + tail],
         cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=90, check=True,
     )  # fmt: skip
     end = time.time()
     assert done.stderr == ""
-    told = done.stdout.split()
-    return " ".join(told[1:]), end - float(told[0])
+    (ended,) = (line for line in done.stdout.splitlines() if line.startswith("main"))
+    others = [line for line in done.stdout.splitlines() if line != ended]
+    return others, end - float(ended.split()[1])
 
 
 def test_jobs_are_done_in_the_order_in_which_they_were_given() -> None:
@@ -107,14 +108,51 @@ def train():
 courier.submit(lambda: None).result(20)
 threading.Thread(target=train).start()"""
     )
-    assert told == "done"
+    assert told == ["done"]
 
 
 def test_a_process_ends_what_it_has_begun() -> None:
     told, _ = run('courier.submit(lambda: (time.sleep(0.3), print("done", flush=True)))')
-    assert told == "done"
+    assert told == ["done"]
 
 
 def test_a_stuck_job_does_not_keep_a_process_alive() -> None:
     _, took = run("courier.submit(lambda: time.sleep(60))")
     assert took < 30
+
+
+def test_jobs_that_are_too_many_for_the_end_do_not_abort_it() -> None:
+    """Each is in C++ when the interpreter ends, if jobs go on."""
+    told, _ = run(
+        """
+from datetime import timedelta
+import torch.distributed as dist
+store = dist.HashStore()
+def job():
+    try:
+        store.wait(["nothing"], timedelta(milliseconds=10))
+    except dist.DistError:
+        pass
+for _ in range(1500):
+    courier.submit(job)"""
+    )
+    assert told == []
+
+
+def test_a_thread_that_cannot_start_is_tried_again() -> None:
+    fresh = courier.Courier()
+    failing = patch.object(courier.Thread, "start", side_effect=RuntimeError("no more threads"))
+    with failing, pytest.raises(RuntimeError, match="no more threads"):
+        fresh.submit(lambda: 1)
+    assert fresh.submit(lambda: 2).result(LIMIT_S) == 2
+
+
+def test_a_job_that_is_given_up_is_not_done_and_the_next_one_is() -> None:
+    fresh, hold, done = courier.Courier(), threading.Event(), []
+    first = fresh.submit(lambda: hold.wait(LIMIT_S))
+    second, third = (fresh.submit(lambda i=i: done.append(i)) for i in (2, 3))
+    assert second.cancel()
+    hold.set()
+    assert first.result(LIMIT_S)
+    third.result(LIMIT_S)
+    assert done == [3]
