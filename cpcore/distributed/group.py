@@ -69,8 +69,9 @@ class GroupTransport(Transport):
         super().__init__(dist.get_rank(group), size, poison=poison, recording=recording)
         self.peers = dist.get_process_group_ranks(self.group)  # group rank -> global rank
         self.on_gpus = dist.get_backend(group) == "nccl"
-        limit = self.group._get_backend(self.device).options._timeout
-        self.begin_s: float = min(limit_s or limit.total_seconds(), TIMEOUT_MAX)
+        if not self.on_gpus:
+            limit = self.group._get_backend(self.device).options._timeout
+            self.begin_s: float = min(limit_s or limit.total_seconds(), TIMEOUT_MAX)
 
     @property
     def device(self) -> torch.device:
